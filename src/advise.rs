@@ -117,7 +117,7 @@ fn cannot_run(CannotRun(why): CannotRun) -> LoadError {
     LoadError::Request(why)
 }
 
-/// How long the nodes compute: as a report says, or as they do now.
+/// How long the nodes compute: taken from a report (`--run`), or measured now.
 fn execution_times(
     args: &AdviseArgs,
     loaded: &Loaded,
@@ -136,7 +136,7 @@ fn execution_times(
     observe(request, args.watch, session).map(ExecutionTimes::Observed).map_err(cannot_run)
 }
 
-/// Whether the spec can be written to; nothing is measured for a file that cannot.
+/// Whether the spec can be written to. Nothing is measured for a file that cannot.
 fn check_writable(file: &Path) -> Result<(), LoadError> {
     let cannot = |why: String| {
         let file = file.display();
@@ -180,7 +180,7 @@ fn answer(
     }
 }
 
-/// Writes the choice into the spec: a new file takes its place, so nobody sees half of it.
+/// Writes the choice into the spec. A new file replaces the old one, so nobody sees half of it.
 fn apply(
     args: &AdviseArgs,
     read: &str,
@@ -206,7 +206,8 @@ fn apply(
     Ok(Some(format!("{file} was changed: 'git diff' shows how\n")))
 }
 
-/// Writes the receipt, of the graph as the choice makes it if that was applied, else as it stands.
+/// Writes the receipt: of the graph with the choice if that was applied, otherwise of the graph as
+/// it is.
 fn receipt(
     args: &AdviseArgs,
     loaded: &Loaded,
@@ -224,7 +225,7 @@ fn receipt(
     Ok(Some(format!("receipt: {name}\n")))
 }
 
-/// What has changed since a receipt was written, a sentence each; nothing without one.
+/// What has changed since a receipt was written, one sentence each. Empty without a receipt.
 pub(crate) fn changed(receipt: Option<&Path>, loaded: &Loaded) -> Result<Vec<String>, LoadError> {
     let Some(path) = receipt else { return Ok(vec![]) };
     let receipt = Receipt::read(path).map_err(LoadError::Request)?;
@@ -238,7 +239,7 @@ pub(crate) fn changed(receipt: Option<&Path>, loaded: &Loaded) -> Result<Vec<Str
     Ok(all)
 }
 
-/// Most rows of a table on a terminal; the page and the JSON have all.
+/// Most rows of a table on a terminal. The page and the JSON have all rows.
 const ROWS_MAX: usize = 40;
 
 /// The choice in words, below the tables.

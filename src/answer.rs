@@ -1,5 +1,5 @@
-//! What a command answers: text or one JSON object on standard output, why it failed on standard
-//! error, and the exit status that all commands share.
+//! What a command answers: text or one JSON object on standard output, the reason for a failure on
+//! standard error, and the exit status that all commands share.
 
 use std::io::{self, ErrorKind, Write, stderr, stdout};
 use std::process::ExitCode;
@@ -12,8 +12,8 @@ pub(crate) const FAULTED: u8 = 1;
 /// The request or the spec is bad; nothing was run.
 pub(crate) const BAD_REQUEST: u8 = 2;
 
-/// Says why a command does not do what it was to, on standard error or as the one JSON object that
-/// was asked for; the exit status that goes with it.
+/// Says why a command does not do what was asked, on standard error or as the one JSON object that
+/// was asked for. Returns the exit status that goes with it.
 pub(crate) fn refuse(why: &str, status: u8, as_json: bool) -> ExitCode {
     let status = ExitCode::from(status);
     if as_json {
@@ -23,19 +23,19 @@ pub(crate) fn refuse(why: &str, status: u8, as_json: bool) -> ExitCode {
     status
 }
 
-/// The JSON object of a command that failed: `{"errors": [{"message": ...}]}`. Errors in a spec say
-/// more in it.
+/// The JSON object of a command that failed: `{"errors": [{"message": ...}]}`. For errors in a spec
+/// the object has more fields.
 pub(crate) fn error_json(why: &str) -> Value {
     json!({ "errors": [{ "message": why }] })
 }
 
-/// Standard error; if it is closed, nobody wants to know.
+/// Writes to standard error. If standard error is closed, nobody reads it and no action is needed.
 pub(crate) fn say(text: &str) {
     let _ = writeln!(stderr(), "{}", outside::hide(text));
 }
 
-/// Writes to standard output, without what nobody is shown; the exit status is `status` if that
-/// went well.
+/// Writes to standard output, with secrets hidden. The exit status is `status` if writing went
+/// well.
 pub(crate) fn print(text: &str, status: ExitCode) -> ExitCode {
     let mut out = stdout().lock();
     let text = outside::hide(text);
@@ -43,7 +43,7 @@ pub(crate) fn print(text: &str, status: ExitCode) -> ExitCode {
     if is_quiet(written) { status } else { ExitCode::from(FAULTED) }
 }
 
-/// Whether the output went well. Output that was closed (`| head`) is the reader's own decision.
+/// Whether writing went well. Closing the output (`| head`) is the reader's own decision.
 pub(crate) fn is_quiet(written: io::Result<()>) -> bool {
     match written {
         Ok(()) => true,

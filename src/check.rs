@@ -1,6 +1,6 @@
-//! `sinew check`: is the graph good? The spec is compiled, then every node is made once, so that
-//! the files it reads are checked too; nothing is run. It shows the firewall of the core, and the
-//! longest chain of nodes in a cycle.
+//! `sinew check`: is the graph good? It compiles the spec, then makes every node once, so that the
+//! files that nodes read are checked too. It runs nothing. It shows the firewall of the core, and
+//! the longest chain of nodes in a cycle.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -81,12 +81,13 @@ pub(crate) fn run(arguments: &CheckArgs, nodes: &Kinds) -> ExitCode {
     }
 }
 
-/// What there is to say of a good graph.
+/// What there is to say about a good graph.
 fn show(loaded: &Loaded, arguments: &CheckArgs) -> Result<String, LoadError> {
     let plan = &loaded.plan;
     let report = arguments.report.as_ref().map(|path| Earlier::read(path, plan)).transpose();
     let report = report.map_err(LoadError::Request)?;
-    // The whole has no machine; the rules of each part were proved on one that has room.
+    // The plan of all hosts has no machine. The rules of each part were proved on one that has
+    // room.
     let firewall = (!plan.is_whole()).then(|| Firewall::of(plan, &loaded.spec.machine));
     let chained = Chained::new(plan, report.as_ref());
     if arguments.json {
@@ -103,7 +104,7 @@ fn show(loaded: &Loaded, arguments: &CheckArgs) -> Result<String, LoadError> {
     Ok(format!("{}no errors\n", parts.concat()))
 }
 
-/// What is said of the firewall where there are several hosts.
+/// What is said instead of the firewall in a graph with several hosts.
 fn for_each_host(plan: &Plan) -> String {
     let hosts = plan.hosts.all.iter().map(|host| format!("'sinew check --host {}'", host.name));
     let hosts: Vec<String> = hosts.collect();

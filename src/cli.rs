@@ -81,8 +81,8 @@ enum Command {
 }
 
 impl Command {
-    /// Whether it makes nodes, and so relies on the tables of their kinds. What ends a run does
-    /// not: it must work whatever somebody has just built.
+    /// Whether the command makes nodes, and so relies on the tables of their kinds. Commands that
+    /// end a run do not: they must work whatever somebody has just built.
     fn makes_nodes(&self) -> bool {
         use Command::{
             Completions, Doctor, Halt, Import, List, Log, Man, New, Reset, Restart, Scope, Set,
@@ -109,14 +109,14 @@ impl Command {
     }
 }
 
-/// Runs the command line of this process with these kinds of nodes. What is wrong with their tables
-/// is said first, all of it, and ends any command that would make nodes: exit status 2.
+/// Runs the command line of this process with these kinds of nodes. All errors in the tables of
+/// kinds are printed first. They end any command that would make nodes, with exit status 2.
 ///
-/// The parent of a run starts this same program again for each domain, and so does the lab for the
-/// far side of a link; that second start ends up here too, so a program with a `main` of its own
-/// must call this before anything else.
+/// The parent of a run starts this same program again for each domain. The lab does so for the far
+/// side of a link. That second start ends up here too, so a program with a `main` of its own must
+/// call this before anything else.
 pub fn main(nodes: &Kinds) -> ExitCode {
-    // As the system has them: a file's name need not be UTF-8.
+    // As raw OS strings: a file's name need not be UTF-8.
     let arguments: Vec<_> = std::env::args_os().collect();
     if let [_, command, descriptor] = arguments.as_slice()
         && command == DOMAIN_COMMAND
@@ -139,7 +139,7 @@ pub fn main(nodes: &Kinds) -> ExitCode {
         Err(error) => return answer_arguments(&error, wants_json(&arguments)),
     };
     if command.makes_nodes() {
-        // As a domain has them: with the kinds of the lab and the drill.
+        // With the kinds of the lab and the drill, as a domain has them.
         let errors = lab::with_kinds(nodes).errors();
         if !errors.is_empty() {
             return refuse_all(&errors, wants_json(&arguments));
@@ -175,20 +175,20 @@ pub fn main(nodes: &Kinds) -> ExitCode {
     }
 }
 
-/// Whether one JSON object is wanted, also of arguments that are not understood.
+/// Whether one JSON object is wanted, also when the arguments are not understood.
 fn wants_json(arguments: &[OsString]) -> bool {
     arguments.iter().take_while(|argument| *argument != "--").any(|argument| argument == "--json")
 }
 
-/// What is to be said of arguments that are no command: help, the version, or what is wrong.
+/// What to answer to arguments that are no command: help, the version, or what is wrong.
 fn answer_arguments(error: &clap::Error, as_json: bool) -> ExitCode {
     if !as_json || !error.use_stderr() {
-        // If that is closed, nobody wants to know; the exit status still tells.
+        // If standard error is closed, nobody reads the text. The exit status still tells.
         let _ = error.print();
         return if error.use_stderr() { ExitCode::from(BAD_REQUEST) } else { ExitCode::SUCCESS };
     }
     let text = error.render().to_string();
-    // What it is, without how to call the command.
+    // The error itself, without the usage text.
     let paragraphs = text.split("\n\n").take_while(|paragraph| !paragraph.starts_with("Usage:"));
     let words = |paragraph: &str| paragraph.split_whitespace().collect::<Vec<_>>().join(" ");
     let text = paragraphs.map(words).collect::<Vec<_>>().join("; ");

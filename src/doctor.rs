@@ -1,4 +1,4 @@
-//! `sinew doctor`: can this machine do it?
+//! `sinew doctor`: can this machine run a graph on time?
 
 use std::process::ExitCode;
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! `sinew drill`: lets every fault happen that a graph must survive, one run each, and measures how
-//! soon its machine was safe.
+//! `sinew drill`: makes every fault happen that a graph must survive, one run for each, and
+//! measures how soon the machine was safe.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -96,11 +96,11 @@ pub(crate) fn run(args: &DrillArgs, nodes: &Kinds) -> ExitCode {
     }
 }
 
-/// A request in which nothing is wrong that can be known before drilling.
+/// A request that is good as far as can be known before drilling.
 struct Prepared {
     request: DrillRequest,
     outputs: Outputs,
-    /// The arm's files, as long as they are needed.
+    /// The arm's files, kept as long as they are needed.
     files: Option<Files>,
 }
 
@@ -136,7 +136,7 @@ fn prepare(args: &DrillArgs, nodes: &Kinds) -> Result<Prepared, LoadError> {
     Ok(Prepared { request, outputs, files })
 }
 
-/// The far side of drills: who sends again what a host has said.
+/// The far side of drills: a process that sends again what a host has sent.
 #[cfg(feature = "hosts")]
 pub(crate) const PARTS: &[FarSide] = &[FarSide {
     name: drill::SEND_AGAIN,
@@ -145,8 +145,8 @@ pub(crate) const PARTS: &[FarSide] = &[FarSide {
 #[cfg(not(feature = "hosts"))]
 pub(crate) const PARTS: &[FarSide] = &[];
 
-/// The user's graph, or the part of a host in it, with the other hosts, which run beside it on this
-/// machine.
+/// The user's graph. In a graph with hosts: the part of one host, and the other hosts, which run
+/// beside it on this machine.
 fn given_part(
     path: &std::path::Path,
     args: &DrillArgs,
@@ -162,7 +162,7 @@ fn given_part(
     Ok((graph, Some(network)))
 }
 
-/// A graph of the user's.
+/// The graph that the user gave.
 fn given(
     path: &std::path::Path,
     part: &PartArgs,
@@ -181,8 +181,8 @@ fn arm() -> Result<(run::RunRequest, Files), String> {
     Ok((drill::arm(&table(&scenario::table(&Kinds::default())), &cpus)?, files))
 }
 
-/// The arm with services beside it, and what happens to these from outside. A program without
-/// their kinds has none, and says so.
+/// The arm with services beside it, and what happens to these services from outside. `None`, with a
+/// message, if the program was built without the kinds of these services.
 fn beside(nodes: &Kinds, cpus: &[u32]) -> Option<(run::RunRequest, Vec<Drill>)> {
     match drill::beside(&table(&scenario::table(nodes)), cpus) {
         Ok(graph) => {

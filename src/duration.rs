@@ -1,11 +1,11 @@
-//! Durations as users write them: as in a spec, within limits of the command line.
+//! Durations as users write them: like in a spec, within the limits of the command line.
 
 use std::time::Duration;
 
 use sinew_spec::{decimal_comma, duration_ns};
 
-/// The longest duration that a user may give, ten years: a point in time so far away can still be
-/// reckoned with.
+/// The longest duration that a user may give: ten years. Arithmetic with a point in time so far
+/// away does not overflow.
 const HOURS_MAX: u64 = 10 * 365 * 24;
 const NS_MAX: u64 = HOURS_MAX * 3_600_000_000_000;
 

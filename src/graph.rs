@@ -1,4 +1,4 @@
-//! `sinew graph`: the plan as a picture; what will run where, and how each link crosses.
+//! `sinew graph`: the plan as a picture: what will run where, and how each link crosses.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -44,7 +44,7 @@ const EXAMPLES: &str = "Examples:
 
 Exit status: 0 good, 2 bad request or spec.";
 
-/// Width of the picture where there is no terminal to ask, in columns.
+/// Width of the picture in columns if there is no terminal.
 const WIDTH: usize = 100;
 
 /// Runs the command.

@@ -1,5 +1,5 @@
-//! `sinew guest`: the tester of a guest. Starts it alone, with its nodes and without a core, and
-//! does what it is told: commands of the command line, or lines of standard input.
+//! `sinew guest`: the tester of a guest. It starts the guest alone, with its nodes and without a
+//! core. Then it carries out commands from the command line, or lines of standard input.
 
 mod commands;
 mod named;
@@ -62,7 +62,7 @@ Examples:
 
 Exit status: 0 all commands were done, 1 one failed or the guest faulted, 2 bad request or spec.";
 
-/// Between two looks at the guest while no line comes.
+/// How long the tester waits for a line before it looks after the guest again.
 const LOOK: Duration = Duration::from_millis(10);
 
 /// Runs the command.
@@ -88,14 +88,14 @@ pub(crate) fn run(args: &GuestArgs, kinds: &Kinds) -> ExitCode {
     work.end()
 }
 
-/// The commands between commas. All are looked at before anything starts.
+/// The commands between commas. All are parsed before anything starts.
 fn commands_of(words: &[String]) -> Result<Vec<Given>, String> {
     let text = words.join(" ");
     let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
     parts.map(parse).collect()
 }
 
-/// What was done, and how it went.
+/// What was done, and whether it went well.
 struct Work<'a> {
     tester: Tester,
     args: &'a GuestArgs,
@@ -104,7 +104,7 @@ struct Work<'a> {
 }
 
 impl Work<'_> {
-    /// Carries out all of them, up to the first that fails.
+    /// Carries out all commands, up to the first that fails.
     fn all(&mut self, given: &[Given]) {
         for command in given {
             if !self.carry_out(command) || self.tester.is_over() {
@@ -113,8 +113,7 @@ impl Work<'_> {
         }
     }
 
-    /// Carries out lines until there are no more. One that fails does not keep the next from being
-    /// tried.
+    /// Carries out lines until there are no more. A line that fails does not end the loop.
     fn lines(&mut self) {
         let asks = stdin().is_terminal() && !self.args.json;
         let lines = read_lines();
@@ -136,12 +135,12 @@ impl Work<'_> {
             }
         }
         if asks {
-            // Whoever sits there has seen what failed.
+            // Whoever types has seen what failed.
             self.status = 0;
         }
     }
 
-    /// The next line; meanwhile the guest is looked after.
+    /// The next line. While it waits for a line it looks after the guest.
     fn next(&mut self, lines: &Receiver<String>) -> Option<String> {
         loop {
             let wait = if self.tester.is_open() { Duration::ZERO } else { LOOK };
@@ -171,7 +170,8 @@ impl Work<'_> {
             }
             Err(why) => {
                 self.failed(&command.text, &why);
-                // If that was the guest's end, the next command begins another life.
+                // If the command failed because the guest ended, the next command starts a new life
+                // of it.
                 if let Err(end) = self.tester.look(Duration::ZERO)
                     && end != why
                 {
@@ -212,7 +212,7 @@ impl Work<'_> {
     }
 }
 
-/// Reads standard input on a thread of its own, which ends with the process.
+/// Reads standard input on a thread of its own. The thread ends with the process.
 fn read_lines() -> Receiver<String> {
     let (to, from) = mpsc::channel();
     thread::spawn(move || {

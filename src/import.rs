@@ -1,4 +1,5 @@
-//! `sinew import`: a workflow file of another engine becomes a graph, and what cannot is listed.
+//! `sinew import`: rewrites a workflow file of another engine as a graph, and lists what it cannot
+//! rewrite.
 
 mod uniflow;
 
@@ -96,7 +97,7 @@ fn import(arguments: &UniflowArgs, kinds: &Kinds) -> Result<ExitCode, LoadError>
     Ok(if out.is_some() { status } else { print(&imported.graph, status) })
 }
 
-/// A line of what an import says.
+/// One message of an import, as a line.
 fn line(said: &Diagnostic, sort: &str) -> String {
     let Diagnostic { file, line, column, message, help, .. } = said;
     let help = if help.is_empty() { String::new() } else { format!("; {help}") };
@@ -106,7 +107,7 @@ fn line(said: &Diagnostic, sort: &str) -> String {
     }
 }
 
-/// Whether two names stand for one file.
+/// Whether two names mean the same file.
 fn is_same(one: &Path, other: &Path) -> bool {
     one.canonicalize().is_ok_and(|one| other.canonicalize().is_ok_and(|other| one == other))
 }

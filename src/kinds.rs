@@ -1,4 +1,4 @@
-//! `sinew kinds`: what a graph can be made of, by the tables of this program.
+//! `sinew kinds`: what a graph can be made of, from the tables of this program.
 
 use std::fmt::Write;
 use std::process::ExitCode;
@@ -45,7 +45,7 @@ const GROUPS: &[(&[RunsIn], &str)] = &[
 /// Carries out the command.
 pub(crate) fn run(args: &KindsArgs, kinds: &Kinds) -> ExitCode {
     let mut catalogue = kinds.catalogue();
-    // No graph names it: it is put into the part of each host.
+    // No graph names such a kind: its node is put into the part of each host.
     catalogue.retain(|kind| kind.runs_in != RunsIn::Hosts);
     catalogue.sort_by_key(|kind| kind.name);
     let Some(name) = &args.kind else {
@@ -70,7 +70,7 @@ pub(crate) fn run(args: &KindsArgs, kinds: &Kinds) -> ExitCode {
     print(&text, ExitCode::SUCCESS)
 }
 
-/// The first sentence of what is said of a kind. The initial of a person ends none.
+/// The first sentence of a kind's description. The dot after a person's initial does not end it.
 fn sentence(doc: &str) -> &str {
     let ends = |&at: &usize| !doc[..at].ends_with(|last: char| last.is_ascii_uppercase());
     let end = doc.match_indices(". ").map(|(at, _)| at).find(ends);
@@ -118,7 +118,7 @@ fn show(kind: &Kind) -> String {
     text
 }
 
-/// A title and lines, each a name with what is said of it; nothing without lines.
+/// A title and lines, each a name with its description. Nothing if there are no lines.
 fn section(text: &mut String, title: &str, lines: impl Iterator<Item = (String, String)>) {
     let lines: Vec<_> = lines.collect();
     let Some(width) = lines.iter().map(|(name, _)| name.len()).max() else { return };
@@ -145,7 +145,7 @@ fn message(port: &Port) -> String {
     }
 }
 
-/// The messages of its ports whose fields are not said by their names, each once.
+/// The messages at a kind's ports that need a description of their fields, each once.
 fn kind_messages(kind: &Kind) -> impl Iterator<Item = &'static MessageType> {
     let mut seen = vec![REAL.hash, FLAG.hash];
     let message = |port: &Port| port.message;
@@ -204,7 +204,7 @@ fn parameter(row: &Parameter) -> (String, String) {
     (row.name.to_owned(), format!("{}, {default}. {}{tunable}", expected(row), row.doc))
 }
 
-/// A node of the kind with all that it needs, as a graph writes it.
+/// A node of the kind with everything that it needs, as a graph writes it.
 fn example(kind: &Kind) -> String {
     let mut text = format!("  - kind: {0}\n    name: {0}\n", kind.name);
     text += match kind.runs_in {
@@ -268,7 +268,7 @@ fn to_json(kind: &Kind) -> Value {
     })
 }
 
-/// The numbers of a port's message.
+/// The numbers in a port's message.
 fn fields(port: &Port) -> Vec<Value> {
     if port.message.hash == NAMED_MESSAGE.hash {
         return Vec::new();

@@ -97,7 +97,7 @@ Exit status: 0 good, 1 the report is partial or could not be written, 2 bad requ
 /// More rounds take days and tell nothing more.
 const ROUNDS_MAX: i64 = 10_000;
 
-/// These kinds, and those that the lab and the drill have of their own.
+/// These kinds, and the kinds that the lab and the drill add.
 pub(crate) fn with_kinds(nodes: &Kinds) -> Kinds {
     with_drills(&table(nodes))
 }
@@ -140,7 +140,7 @@ fn list(as_json: bool) -> ExitCode {
     print(&text, ExitCode::SUCCESS)
 }
 
-/// This program, as its build script knows it.
+/// What the build script says about this program.
 fn build() -> Build {
     Build {
         version: env!("CARGO_PKG_VERSION").into(),
@@ -159,7 +159,7 @@ fn described(scenario: &Scenario) -> String {
     text
 }
 
-/// A request in which nothing is wrong that can be known before measuring.
+/// A request that is good as far as can be known before measuring.
 struct Prepared {
     scenario: &'static Scenario,
     request: ScenarioRequest,

@@ -58,7 +58,7 @@ pub fn kinds() -> Kinds {
     }
 }
 
-/// So that a debug build tells which nodes allocate in their cycles, a user's own ones too. A
+/// Lets a debug build report which nodes allocate in their cycles, also a user's own nodes. A
 /// program that needs another allocator leaves the feature `count-allocations` out.
 #[cfg(all(debug_assertions, feature = "count-allocations"))]
 #[global_allocator]

@@ -1,10 +1,11 @@
-//! `sinew list`: which runs of this user there are.
+//! `sinew list`: lists the runs of this user.
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use clap::Args;
 use serde_json::{Value, json};
+use sinew_control::place::folders_of_others;
 use sinew_control::status::Status;
 use sinew_view::{Cell, Rows, Theme, elapsed, plain};
 
@@ -38,18 +39,30 @@ pub(crate) fn run(args: &ListArgs) -> ExitCode {
         say(&format!("error: process {}: {}", run.pid, run.error));
     }
     let text = match reached.is_empty() {
-        true if silent.is_empty() => "nothing runs\n".into(),
+        true if silent.is_empty() => nothing(),
         true => String::new(),
         false => to_text(&reached),
     };
     print(&text, status)
 }
 
+/// Says where a run of another user may be.
+fn nothing() -> String {
+    let mut text = String::from("no run of this user\n");
+    for (folder, uid) in folders_of_others() {
+        let folder = folder.display();
+        text += &format!(
+            "  {folder} belongs to user {uid}: sudo -u '#{uid}' sinew list shows what runs there\n"
+        );
+    }
+    text
+}
+
 fn restarts(status: &Status) -> u64 {
     status.domains.iter().map(|domain| u64::from(domain.restarts)).sum()
 }
 
-/// Where people find what the services of a run serve.
+/// The addresses at which the services of a run are reached.
 fn addresses(status: &Status) -> impl Iterator<Item = (&str, &str)> {
     status.domains.iter().filter_map(|domain| Some((&*domain.name, domain.address.as_deref()?)))
 }

@@ -33,14 +33,15 @@ pub(crate) struct Loaded {
 /// Why there is no plan.
 #[derive(Debug)]
 pub(crate) enum LoadError {
-    /// The file, the machine or the command line; a text without a place in the spec.
+    /// Something wrong with the file, the machine or the command line. The text has no place in the
+    /// spec.
     Request(String),
-    /// The spec's text, what is wrong at places in it, and which nodes cannot be made for a reason
-    /// that stands elsewhere.
+    /// The spec's text, the errors at places in it, and the nodes that cannot be made for a reason
+    /// outside the spec.
     Spec(String, Vec<Diagnostic>, Vec<Refusal>),
 }
 
-/// A node that cannot be made, for a reason that stands nowhere in the spec.
+/// A node that cannot be made, for a reason that has no place in the spec.
 #[derive(Debug)]
 pub(crate) struct Refusal {
     file: String,
@@ -56,7 +57,7 @@ pub(crate) fn this_machine() -> Result<TargetMachine, LoadError> {
     Ok(TargetMachine::of(cpus))
 }
 
-/// Reads and compiles the spec in `path`, with what the command line says of it.
+/// Reads and compiles the spec in `path`, with the changes from the command line.
 pub(crate) fn load(
     path: &Path,
     part: &PartArgs,
@@ -81,7 +82,7 @@ pub(crate) fn load_part(
     of_one_host(&loaded.plan).map(|()| loaded)
 }
 
-/// Refuses the plan of all hosts.
+/// Refuses a plan that is of all hosts.
 pub(crate) fn of_one_host(plan: &Plan) -> Result<(), LoadError> {
     if !plan.is_whole() {
         return Ok(());
@@ -95,7 +96,7 @@ pub(crate) fn of_one_host(plan: &Plan) -> Result<(), LoadError> {
     )))
 }
 
-/// The spec in `path`, with all that is read for it.
+/// The spec in `path`, with everything that is read for it.
 fn read_spec(path: &Path, part: &PartArgs, machine: &TargetMachine) -> Result<Spec, LoadError> {
     let file = path.display().to_string();
     let text = read(path).map_err(|error| LoadError::Request(format!("{file}: {error}")))?;
@@ -116,7 +117,8 @@ fn source(spec: &Spec) -> SpecSource<'_> {
     SpecSource { overrides, images, outside, host, ..SpecSource::of(file, text) }
 }
 
-/// The tables of kinds of the images that a spec names; why not, of one that cannot be read.
+/// The tables of kinds from the images that a spec names. For an image that cannot be read: why
+/// not.
 fn read_images(text: &str, base: &Path) -> Vec<GuestImage> {
     let read = |(image, board)| {
         let table = image::read(&base.join(&image), BoardRow::of(board));
@@ -135,7 +137,7 @@ pub(crate) fn kinds_of(path: &Path, nodes: &Kinds) -> Result<Vec<&'static Kind>,
         let kinds = table.and_then(|table| kinds_of_image(&table));
         let kinds = kinds.map_err(|why| LoadError::Request(format!("image '{image}': {why}")))?;
         for kind in kinds {
-            // Two images may bring the same one.
+            // Two images may have the same kind.
             if !all.iter().any(|known| known.name == kind.name) {
                 all.push(kind);
             }
@@ -144,9 +146,9 @@ pub(crate) fn kinds_of(path: &Path, nodes: &Kinds) -> Result<Vec<&'static Kind>,
     Ok(all)
 }
 
-/// [`load`]s the spec and makes every node, as a domain would at its start, and drops it again: so
-/// the files that nodes read are checked too, and the users that domains run as. Of a graph that
-/// the compiler refuses, its parts are looked at all the same.
+/// [`load`]s the spec, makes every node as a domain would at its start, and drops it again. So it
+/// also checks the files that nodes read and the users that domains run as. If the compiler refuses
+/// the graph, its parts are checked all the same.
 pub(crate) fn load_and_make(
     path: &Path,
     part: &PartArgs,
@@ -163,7 +165,7 @@ pub(crate) fn load_and_make(
             refused.into_iter().map(move |refusal| (at, refusal))
         };
         let mut refused: Vec<_> = (0..plan.nodes.len()).flat_map(refused).collect();
-        // What only follows is said where nothing else is.
+        // Errors that only follow from others are shown only if there are no others.
         let is_cause = |(_, it): &(usize, sinew_core::Refusal)| !it.follows;
         if !examined.is_good() || refused.iter().any(is_cause) {
             refused.retain(is_cause);
@@ -204,8 +206,8 @@ fn refused_domains(plan: &Plan) -> Vec<Finding> {
 }
 
 /// [`load_and_make`]s the spec, then tries whether the sources can have what they open, such as a
-/// port; what they hold is let go again when all have tried. Spans of flows that are asked for have
-/// a file that can be written.
+/// port. They release it when all have tried. If spans of flows are asked for, it also checks that
+/// their file can be written.
 pub(crate) fn load_to_run(
     path: &Path,
     part: &PartArgs,
@@ -239,7 +241,7 @@ pub(crate) fn folder_of(spec: &Path) -> PathBuf {
     folder.unwrap_or(Path::new(".")).to_path_buf()
 }
 
-/// The text of the file, of which no more than the limit is ever read.
+/// The text of the file. Never reads more than the limit.
 pub(crate) fn read(path: &Path) -> Result<String, String> {
     let cannot = |error| format!("cannot read the spec: {error}; give the graph's YAML file");
     let file = File::open(path).map_err(cannot)?;
@@ -256,7 +258,7 @@ pub(crate) fn read(path: &Path) -> Result<String, String> {
     })
 }
 
-/// Takes `node.parameter=value` apart.
+/// Splits `node.parameter=value`.
 pub(crate) fn split(text: &str) -> Result<(String, String), LoadError> {
     let parts = text.split_once('=').filter(|(name, _)| name.contains('.'));
     let (name, value) = parts.ok_or_else(|| {
@@ -279,8 +281,8 @@ impl LoadError {
         }
     }
 
-    /// Says what is wrong, on standard error or as the one JSON object that was asked for; the exit
-    /// status that goes with it.
+    /// Reports the errors, on standard error or as the one JSON object that was asked for. Returns
+    /// the exit status that goes with them.
     pub(crate) fn answer(&self, as_json: bool) -> ExitCode {
         match as_json {
             true => print(&format!("{:#}\n", self.to_json()), ExitCode::from(BAD_REQUEST)),
@@ -288,7 +290,7 @@ impl LoadError {
         }
     }
 
-    /// Says on standard error what is wrong; the exit status that goes with it.
+    /// Reports the errors on standard error. Returns the exit status that goes with them.
     pub(crate) fn report(&self) -> ExitCode {
         let color = paints(&stderr());
         let text = match self {
@@ -299,20 +301,20 @@ impl LoadError {
                 in_order(&diagnostics, shown, refusals, Refusal::to_line).concat()
             }
         };
-        // If standard error is closed, nobody wants to know; the exit status still tells.
+        // If standard error is closed, nobody reads the text. The exit status still tells.
         let _ = stderr().write_all(text.as_bytes());
         ExitCode::from(BAD_REQUEST)
     }
 }
 
-/// What is shown of all errors, in the order of the text.
+/// The text of all errors, in the order of the spec.
 fn in_order<T>(
     diagnostics: &[Diagnostic],
     shown: impl IntoIterator<Item = T>,
     refusals: &[Refusal],
     show: impl Fn(&Refusal) -> T,
 ) -> Vec<T> {
-    // What stands in no line comes last.
+    // Errors without a line come last.
     let line = |it: &Diagnostic| if it.line == 0 { usize::MAX } else { it.line };
     let refusals = refusals.iter().map(|it| (it.line as usize, show(it)));
     let mut all: Vec<_> = diagnostics.iter().map(line).zip(shown).chain(refusals).collect();
@@ -320,7 +322,7 @@ fn in_order<T>(
     all.into_iter().map(|(_, shown)| shown).collect()
 }
 
-/// What nodes say of their parameters may hold what nobody is shown.
+/// The errors with secrets hidden: what a node says of its parameters may contain some.
 fn hidden(diagnostics: &[Diagnostic]) -> Vec<Diagnostic> {
     let hide = |text: &str| outside::hide(text).into_owned();
     let one = |it: &Diagnostic| Diagnostic {

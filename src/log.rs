@@ -1,4 +1,4 @@
-//! `sinew log`: what happened in a run, and what happens now.
+//! `sinew log`: what has happened in a run, and what happens now.
 
 use std::io::{self, Write, stdout};
 use std::process::ExitCode;
@@ -57,7 +57,7 @@ pub(crate) fn run(args: &LogArgs) -> ExitCode {
     }
 }
 
-/// Prints lines until the log ends. The outer error is that of standard output.
+/// Prints lines until the log ends. The outer error is an error of standard output.
 fn show(run: &mut Reached, args: &LogArgs) -> io::Result<Result<(), Failure>> {
     let (name, socket) = (run.name(), run.socket.clone());
     let mut after = 0;
@@ -84,7 +84,7 @@ fn show(run: &mut Reached, args: &LogArgs) -> io::Result<Result<(), Failure>> {
                 other => return Ok(Err(Failure::run(format!("{name} answers {other:?}")))),
             }
         }
-        // The run has ended, or has cut this one off: it had not been read for so long.
+        // The run has ended, or has closed this connection because it was not read for too long.
         match Connection::open(&socket) {
             Ok(connection) => run.connection = connection,
             Err(_) => {
@@ -95,7 +95,8 @@ fn show(run: &mut Reached, args: &LogArgs) -> io::Result<Result<(), Failure>> {
     }
 }
 
-/// Nothing need happen while the log is followed.
+/// How long to wait for an answer. There is no limit while the log is followed: nothing may happen
+/// for a long time.
 fn limit(args: &LogArgs) -> Option<Duration> {
     (!args.follow).then_some(sinew_control::client::ANSWER_WITHIN)
 }

@@ -1,5 +1,5 @@
-//! The machine that a graph is compiled for, and `--profile-machine`: which machine profile shapes
-//! the links between its CPUs.
+//! The machine that a graph is compiled for, and `--profile-machine`: which machine profile decides
+//! the layout of the links between its CPUs.
 
 use std::path::{Path, PathBuf};
 
@@ -19,8 +19,8 @@ pub(crate) struct MachineArgs {
 }
 
 impl MachineArgs {
-    /// This machine. A profile that was named must be good; one from the cache folder that is not
-    /// is left, and the plan says why.
+    /// This machine. A profile that the user named must be good. A bad one in the cache folder is
+    /// ignored, and the plan says why.
     pub(crate) fn get(&self) -> Result<TargetMachine, LoadError> {
         let mut machine = this_machine()?;
         machine.profile = match self.profile_machine.as_deref() {
@@ -40,7 +40,7 @@ impl MachineArgs {
 
 /// What the profile in the cache folder says.
 fn cached() -> LinkProfile {
-    // Without a cache folder there is no profile in it.
+    // Without a cache folder there is no profile.
     let Ok(file) = sinew_tune::cached() else { return LinkProfile::None };
     links(&file).map(Option::unwrap_or_default).unwrap_or_else(|why| {
         let file = file.display();
@@ -48,7 +48,7 @@ fn cached() -> LinkProfile {
     })
 }
 
-/// What a profile says of this machine's links; `None`: there is no such file.
+/// What a profile says about this machine's links. `None` if the file does not exist.
 fn links(file: &Path) -> Result<Option<LinkProfile>, String> {
     let Some(profile) = sinew_tune::read(file)? else { return Ok(None) };
     match profile.refused_on(&Machine::read()) {

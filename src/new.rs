@@ -1,4 +1,5 @@
-//! `sinew new`: a crate of one's own, made of `examples/my_machine`, which our tests build and run.
+//! `sinew new`: makes a crate of one's own from `examples/my_machine`, which our tests build and
+//! run.
 
 use std::fs;
 use std::io;
@@ -39,13 +40,13 @@ nothing. If it cannot write a file, it removes the folder again.
 
 Exit status: 0 good, 2 bad name, or the folder exists or cannot be written.";
 
-/// The name of the template, in whose place the new one goes.
+/// The name of the template. It is replaced by the new name.
 const TEMPLATE: &str = "my_machine";
 
-/// Where the template's dependencies lie: Sinew as its files name it.
+/// How the template's files name the place of Sinew.
 const SINEW: &str = "path = \"../..";
 
-/// Most bytes of a name: cargo's own limit of a crate's name in its registry.
+/// Most bytes of a name. It is the limit of cargo's registry for the name of a crate.
 const NAME_MAX: usize = 64;
 
 macro_rules! files {
@@ -71,8 +72,8 @@ const FILES: &[(&str, &str)] = files![
 /// Cargo's settings of the new crate.
 const SETTINGS: &str = ".cargo/config.toml";
 
-/// Words that no crate can have as its name: Rust's, and those of its own crates and of cargo's
-/// folders.
+/// Words that no crate can have as its name: Rust's keywords, and the names of Rust's own crates
+/// and of cargo's folders.
 const TAKEN: &[&str] = &[
     "abstract",
     "alloc",
@@ -156,12 +157,12 @@ pub(crate) fn run(args: &NewArgs) -> ExitCode {
     }
 }
 
-/// Makes the crate; its files.
+/// Makes the crate. Returns its files.
 fn make(args: &NewArgs) -> Result<Vec<&'static str>, String> {
     let name = args.name.as_str();
     check(name)?;
     let source = source(args)?;
-    // That it is there is known by making it: nothing can come in between.
+    // Making the folder is also the check whether it exists, so nothing can come in between.
     fs::create_dir(name).map_err(|error| match error.kind() {
         io::ErrorKind::AlreadyExists => {
             format!("'{name}' exists already and is not changed; give another name")
@@ -195,16 +196,16 @@ fn check(name: &str) -> Result<(), String> {
     Err(format!("'{name}' cannot be the name of a crate; expected {wrong}"))
 }
 
-/// Whether a crate other than the template has this name in its lock file.
+/// Whether a crate other than the template has this name in the lock file.
 fn is_locked(lock: &str, name: &str) -> bool {
     name != TEMPLATE && lock.contains(&format!("\nname = \"{name}\"\n"))
 }
 
-/// What stands in Cargo.toml in place of `path = "../..`, and whether the path goes on behind it.
+/// What replaces `path = "../..` in Cargo.toml.
 enum Source {
-    /// The checkout.
+    /// The path of the checkout.
     Path(String),
-    /// Its address.
+    /// The address of the git repository.
     Git(String),
 }
 
@@ -236,7 +237,7 @@ fn write(folder: &Path, name: &str, source: &Source) -> Result<Vec<&'static str>
     let settings = settings(source).map(|text| (SETTINGS, text));
     let files = FILES.iter().map(|(file, text)| {
         let text = text.replace(TEMPLATE, name);
-        // Sinew's place may be called like the template.
+        // The path or address of Sinew may contain the template's name, so it is put in last.
         (*file, if *file == "Cargo.toml" { manifest(&text, source) } else { text })
     });
     let written = files.chain(settings).map(|(file, text)| {
@@ -249,8 +250,8 @@ fn write(folder: &Path, name: &str, source: &Source) -> Result<Vec<&'static str>
     written.collect()
 }
 
-/// Cargo's settings of the new crate: what the checkout has built is used again. None by git, nor
-/// of a checkout in which nothing was built.
+/// Cargo's settings of the new crate, so that it uses again what the checkout has built. `None` for
+/// a git address, and for a checkout in which nothing was built.
 fn settings(source: &Source) -> Option<String> {
     let Source::Path(checkout) = source else { return None };
     let target = Path::new(checkout).join("target");
@@ -263,9 +264,9 @@ fn settings(source: &Source) -> Option<String> {
     })
 }
 
-/// The template's manifest, with Sinew where it is.
+/// The template's manifest, with the right place of Sinew.
 fn manifest(text: &str, source: &Source) -> String {
-    // A text of JSON is one of TOML too.
+    // A JSON string is also a TOML string.
     let quoted = |text: &str| json!(text).to_string();
     let line = |line: &str| match (line.split_once(SINEW), source) {
         (Some((before, rest)), Source::Path(checkout)) => {

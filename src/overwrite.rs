@@ -1,4 +1,4 @@
-//! Files that a command writes: never those that the graph is made of.
+//! Files that a command writes: never a file that the graph is made of.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ pub(crate) fn check(
     spec: &Path,
     loaded: &Loaded,
 ) -> Result<(), LoadError> {
-    // Where no file is, such as at a device, nothing is lost.
+    // If the path is no file, such as a device, nothing is lost.
     let Ok(there) = file.canonicalize() else { return Ok(()) };
     if !there.is_file() {
         return Ok(());
@@ -37,7 +37,7 @@ pub(crate) fn check(
     Ok(())
 }
 
-/// The files that a value names.
+/// The files that a parameter's value names.
 fn files(ty: ParameterType, value: &ParameterValue) -> &[String] {
     match (ty, value) {
         (ParameterType::Path, ParameterValue::Text(file)) => std::slice::from_ref(file),

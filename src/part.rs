@@ -18,7 +18,7 @@ pub(crate) struct PartArgs {
 }
 
 impl PartArgs {
-    /// Refuses it where no file of a graph is given.
+    /// Refuses these options if no file of a graph is given.
     ///
     /// # Errors
     /// What to do about it.

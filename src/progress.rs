@@ -9,34 +9,34 @@ use sinew_view::{columns, draws, fit_words};
 
 use crate::answer::say;
 
-/// Between two lines where nothing is drawn.
+/// Time between two lines if no bar is drawn.
 const LINES_APART: Duration = Duration::from_secs(10);
 
 /// Columns of a row's name in a line of 80; the bar and the time take the rest.
 const NAME: usize = 50;
 
-/// What is told before every row or round, never while one is measured: a line that is drawn anew,
-/// and gone when this is dropped. A terminal on which nothing is drawn gets a line every ten
-/// seconds; nothing is told where standard error is no terminal.
+/// Shows the progress before every row or round, never while one is measured. A terminal that can
+/// draw gets a bar, which disappears when this is dropped. Any other terminal gets a line every ten
+/// seconds. If standard error is no terminal, nothing is shown.
 pub(crate) struct Bar {
     bar: ProgressBar,
-    /// When the next line is told, if any is.
+    /// When the next line is due. `None` if lines are not printed.
     line_due: Option<Cell<Instant>>,
 }
 
 impl Bar {
-    /// Of rows, with the time that is left.
+    /// A bar for rows, with the time that is left.
     pub(crate) fn rows() -> Bar {
         Bar::new(None, "{wide_bar} {eta} left  {msg}")
     }
 
-    /// Of so many rounds.
+    /// A bar for this many rounds.
     pub(crate) fn rounds(count: usize) -> Bar {
         Bar::new(Some(count as u64), "{wide_bar} {pos} of {len} rounds")
     }
 
     fn new(len: Option<u64>, template: &str) -> Bar {
-        // Every row is drawn, however short: so often, Hz, is often enough.
+        // In Hz. At this rate even a short row is drawn.
         let target = match draws(&stderr()) {
             true => ProgressDrawTarget::stderr_with_hz(10),
             false => ProgressDrawTarget::hidden(),

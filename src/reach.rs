@@ -1,4 +1,4 @@
-//! The runs that a command can reach, the one that it means, and what became of it.
+//! The runs that a command can reach, the run that the user means, and what became of it.
 
 use std::io::ErrorKind;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use sinew_control::{Answer, Request};
 
 use crate::answer::{BAD_REQUEST, FAULTED, refuse};
 
-/// Which run is meant.
+/// Which run the user means.
 #[derive(Args, Debug)]
 pub(crate) struct Wanted {
     /// Process number or graph of the run; with hosts GRAPH@HOST. May be left out if there is only
@@ -24,7 +24,7 @@ pub(crate) struct Wanted {
 }
 
 impl Wanted {
-    /// Reaches it.
+    /// Reaches the run.
     pub(crate) fn reach(&self) -> Result<Reached, Failure> {
         choose(self.run.as_deref())
     }
@@ -32,11 +32,11 @@ impl Wanted {
 
 /// A run that answers.
 pub(crate) struct Reached {
-    /// What it looked like when it was reached.
+    /// Its status when it was reached.
     pub(crate) status: Status,
-    /// For whatever else is to be asked.
+    /// For further requests.
     pub(crate) connection: Connection,
-    /// For another connection.
+    /// For opening another connection.
     pub(crate) socket: PathBuf,
 }
 
@@ -46,44 +46,44 @@ impl Reached {
         format!("{} (process {})", self.graph(), self.status.pid)
     }
 
-    /// Its graph, and the host whose part it is: `cell@office`.
+    /// Its graph, with the name of its host if it has one: `cell@office`.
     pub(crate) fn graph(&self) -> String {
         let Status { graph, host, .. } = &self.status;
         host.as_ref().map_or(graph.clone(), |host| format!("{graph}@{host}"))
     }
 
-    /// To reach it once more, while this connection follows the log.
+    /// To reach the run once more, while this connection follows the log.
     pub(crate) fn found(&self) -> FoundRun {
         FoundRun { pid: self.status.pid, socket: self.socket.clone() }
     }
 }
 
-/// A run that is there and does not answer.
+/// A run that exists and does not answer.
 pub(crate) struct Silent {
     pub(crate) pid: u32,
-    /// Why not.
+    /// Why it does not answer.
     pub(crate) error: String,
 }
 
-/// Why a command did not do what it was to.
+/// Why a command did not do what was asked.
 pub(crate) struct Failure {
     status: u8,
     text: String,
 }
 
 impl Failure {
-    /// What was asked for cannot be meant.
+    /// The request itself is wrong.
     pub(crate) fn request(text: String) -> Failure {
         Failure { status: BAD_REQUEST, text }
     }
 
-    /// It was asked for and did not happen.
+    /// The request was good, and was not carried out.
     pub(crate) fn run(text: String) -> Failure {
         Failure { status: FAULTED, text }
     }
 
-    /// Says what is wrong, on standard error or as the one JSON object that was asked for; the
-    /// exit status that goes with it.
+    /// Reports the failure, on standard error or as the one JSON object that was asked for. Returns
+    /// the exit status that goes with it.
     pub(crate) fn report(&self, as_json: bool) -> ExitCode {
         refuse(&self.text, self.status, as_json)
     }
@@ -94,13 +94,13 @@ pub(crate) fn all() -> (Vec<Reached>, Vec<Silent>) {
     reach(&runs())
 }
 
-/// The run that is meant: by its process, by its graph, or because there is no other.
+/// The run that the user means: named by its process, named by its graph, or the only one.
 pub(crate) fn choose(wanted: Option<&str>) -> Result<Reached, Failure> {
     let found = runs();
     let process: Option<u32> = wanted.and_then(|wanted| wanted.parse().ok());
     let named: Vec<_> = found.iter().filter(|run| Some(run.pid) == process).cloned().collect();
     let is_process = !named.is_empty();
-    // Only the one that is meant is asked: another one may be hanging.
+    // If a process was named, only its run is asked: another one may be hanging.
     let (reached, silent) = reach(if is_process { &named } else { &found });
     let is_called = |run: &Reached, name: &str| run.status.graph == name || run.graph() == name;
     let is_meant = |run: &Reached| is_process || wanted.is_none_or(|wanted| is_called(run, wanted));
@@ -108,7 +108,7 @@ pub(crate) fn choose(wanted: Option<&str>) -> Result<Reached, Failure> {
     if meant.len() == 1 && (wanted.is_some() || silent.is_empty()) {
         return Ok(meant.remove(0));
     }
-    // Who does not answer may be the one that is meant.
+    // A run that does not answer may be the one that the user means.
     let is_silence = meant.is_empty() && !silent.is_empty();
     let answering = meant.iter().chain(&others).map(Reached::name);
     let silent = silent.iter().map(|run| format!("process {}: {}", run.pid, run.error));
@@ -124,7 +124,7 @@ pub(crate) fn choose(wanted: Option<&str>) -> Result<Reached, Failure> {
     Err(if is_silence { Failure::run(text) } else { Failure::request(text) })
 }
 
-/// Asks all at once, so that those that do not answer keep nobody waiting in turn.
+/// Asks all at once, so that one that does not answer does not delay the others.
 fn reach(found: &[FoundRun]) -> (Vec<Reached>, Vec<Silent>) {
     let asked: Vec<_> = thread::scope(|scope| {
         let threads: Vec<_> = found.iter().map(|run| scope.spawn(|| ask(run))).collect();
@@ -162,7 +162,7 @@ fn ask(run: &FoundRun) -> Result<Option<Reached>, String> {
     }
 }
 
-/// What a run looks like now; `None` if it does not answer, or not any more.
+/// What a run looks like now. `None` if it does not answer, or has ended.
 pub(crate) fn look(found: &FoundRun) -> Option<Status> {
     Some(ask(found).ok()??.status)
 }
@@ -178,7 +178,7 @@ pub(crate) struct Fate {
 }
 
 impl Fate {
-    /// Of a run that looks so; its core may have ended already.
+    /// From the status of a run. Its core may have ended already.
     pub(crate) fn of(status: &Status) -> Fate {
         let core = || status.domains.iter().filter(|it| it.role == DomainRole::Realtime);
         let is = |state| move |domain: &&DomainStatus| domain.state == state;
@@ -191,7 +191,7 @@ impl Fate {
         Fate { fault, stop: status.stop.clone().filter(|_| is_held), is_finished }
     }
 
-    /// Takes notice of an event of this run.
+    /// Takes in an event of this run.
     pub(crate) fn take(&mut self, event: &Event, status: &Status) {
         if event.stop.is_some() {
             self.stop.clone_from(&event.stop);
@@ -202,7 +202,7 @@ impl Fate {
             return;
         }
         match event.what {
-            // A new life of the core.
+            // A new life of the core begins.
             EventKind::Started => *self = Fate::default(),
             EventKind::Faulted => {
                 self.fault.get_or_insert_with(|| format!("{domain}: {}", event.text));

@@ -1,6 +1,6 @@
-//! `sinew replay`: feeds what a recorder has recorded back into the graph's core, in this process
-//! and without realtime, and compares what comes out with what came out then, bit for bit. Those of
-//! several hosts it merges into one file.
+//! `sinew replay`: feeds a recording back into the graph's core, in this process and without
+//! realtime. It compares the output with the recorded output, bit for bit. It can also merge the
+//! recordings of several hosts into one file.
 
 mod pace;
 mod page;
@@ -83,15 +83,15 @@ Examples:
 Exit status: 0 bit-identical, or merged; 1 something differs or is missing, or a merged message was
 received before it was sent; 2 bad request, file or spec.";
 
-/// What has no meaning where nothing is replayed.
+/// Options that have no meaning if nothing is replayed.
 const REPLAYING: [&str; 7] = ["speed", "page", "until", "diff", "base", "spec", "overrides"];
 
-/// How fast.
+/// The speed of a replay.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Speed {
-    /// As fast as the nodes are.
+    /// As fast as the nodes compute.
     Max,
-    /// So many times as fast as it was.
+    /// This many times the original speed.
     Times(f64),
 }
 
@@ -120,7 +120,7 @@ pub(crate) fn run(args: &ReplayArgs, nodes: &Kinds) -> ExitCode {
     match carry_out(args, nodes) {
         Ok(status) => status,
         Err(error) if args.json => {
-            // Nobody reads it: then only the exit status tells.
+            // If nobody reads standard output, only the exit status tells.
             let _ = writeln!(stdout(), "{}", error.to_json());
             ExitCode::from(BAD_REQUEST)
         }
@@ -129,7 +129,7 @@ pub(crate) fn run(args: &ReplayArgs, nodes: &Kinds) -> ExitCode {
 }
 
 fn carry_out(args: &ReplayArgs, nodes: &Kinds) -> Result<ExitCode, LoadError> {
-    // What there is by then is shown.
+    // After a signal, what was done so far is still shown.
     let stop = stop_on_signals(|| ()).map_err(|error| LoadError::Request(error.to_string()))?;
     if let Some(to) = &args.merge {
         return several::merge_into(to, &args.files, args.json, nodes, &stop);
@@ -163,7 +163,7 @@ fn carry_out(args: &ReplayArgs, nodes: &Kinds) -> Result<ExitCode, LoadError> {
         true => format!("{}\n", report.to_json()),
         false => report.to_text(),
     };
-    // One JSON object stands alone.
+    // With --json, the JSON object is alone on standard output.
     if let Some(page) = page {
         say(&page);
     }

@@ -30,13 +30,14 @@ use crate::load::{LoadError, Loaded, load_to_run};
 use crate::overwrite;
 use crate::signals::{self, Heard, Signals, Wish};
 
-/// How long the loop sleeps at most. Whatever happens to a domain wakes it at once, and [`Run`]
-/// wakes before a trace is full; but to wake up costs some tenths of a millisecond, for nothing of
-/// it is in a cache any more.
+/// How long the loop sleeps at most. Events of a domain wake it at once, and [`Run`] wakes before a
+/// trace is full. Each wake-up costs some tenths of a millisecond, because what the loop needs is
+/// no longer in a cache.
 const POLL: Duration = Duration::from_secs(1);
-/// The same with a live view, which changes as often.
+/// The same with a live view, which changes this often.
 const POLL_LIVE: Duration = Duration::from_millis(20);
-/// Seconds between two events of late cycles, each of which speaks for all since the last one.
+/// Least seconds between two events about late cycles. Each event covers all late cycles since the
+/// last.
 const LATE_SPACING_S: f64 = 1.0;
 
 /// Carries out the command.
@@ -52,7 +53,7 @@ pub(crate) fn run(args: &RunArgs, nodes: &Kinds) -> ExitCode {
     }
 }
 
-/// All that can be wrong with the request, before a process is started.
+/// Checks everything that can be wrong with the request, before a process is started.
 fn prepare(args: &RunArgs, nodes: &Kinds) -> Result<(Loaded, Audience, Option<Edits>), LoadError> {
     let machine = args.machine.get()?;
     let loaded = load_to_run(&args.file, &args.part, nodes, &machine)?;
@@ -65,7 +66,7 @@ fn prepare(args: &RunArgs, nodes: &Kinds) -> Result<(Loaded, Audience, Option<Ed
     for (option, file) in [("--csv", &args.csv), ("--profile", &args.profile)] {
         file.iter().try_for_each(|it| overwrite::check(option, it, &args.file, &loaded))?;
     }
-    // Files are made last: a request that is refused leaves those as they are that are there.
+    // Files are created last: a request that is refused leaves existing files unchanged.
     let edits = || Edits::watch(&args.file, &args.part, nodes, &loaded);
     let edits = args.watch.then(edits).transpose()?;
     if let Some(file) = &args.profile {
@@ -113,10 +114,10 @@ struct Session {
     heard: Heard,
     /// Whether the time that was asked for is over.
     is_over: bool,
-    /// How often the core has started again, as far as the figures know.
+    /// How often the core has started again, as far as the figures have taken it in.
     resets: u32,
     neighbours: Neighbours,
-    /// Whether it is known what the kernel refused.
+    /// Whether the user was told what the kernel refused.
     is_refusal_told: bool,
     systemd: Option<Systemd>,
     edits: Option<Edits>,
@@ -182,7 +183,7 @@ impl Session {
         let (stop, resets, broken_links) = (run.stop_status(), run.resets(), run.broken_links());
         let mut lacks = run.profiles_lack();
         lacks.extend(audience.csv.as_ref().and_then(Csv::lacks));
-        // What was not stopped is killed here, before a report that somebody may be slow to read.
+        // What was not stopped is killed here, before a report that the reader may be slow to take.
         drop(run);
         let first_ns = audience.stats.control().and_then(|control| control.first_start_ns);
         let since_begun_ms = |ns: u64| (ns.saturating_sub(begun_ns) / 1000) as f64 / 1e3;
@@ -216,10 +217,10 @@ impl Session {
         ExitCode::from(if is_quiet(written) { report.exit_status() } else { FAULTED })
     }
 
-    /// Until the last process has ended, or the user will not wait for that.
+    /// Runs until the last process has ended, or until the user will not wait for that.
     fn watch_over(&mut self) -> Ending {
         let clock = self.run.clock();
-        // The first turn starts services: nobody wakes it.
+        // The first pass starts services and must not wait: nothing would wake it.
         let mut nap = Duration::ZERO;
         loop {
             let audience = &mut self.audience;
@@ -251,7 +252,7 @@ impl Session {
             if let Some(reason) = order {
                 self.usage.read_now(self.elapsed_s(), self.run.pids());
                 self.run.stop_for(reason);
-                // It is carried out at once: what else there is to do here can wait.
+                // The stop is carried out at once. The rest of this pass can wait.
                 nap = Duration::ZERO;
                 continue;
             }
@@ -267,8 +268,8 @@ impl Session {
         }
     }
 
-    /// Says once, when all threads of the core run, that the kernel refused them something: the
-    /// report comes at the end only. The live view shows what each of them has.
+    /// Says once, when all threads of the core run, what the kernel refused them: the report comes
+    /// only at the end. The live view shows what each thread got.
     fn tell_refusal(&mut self) {
         if self.is_refusal_told || self.audience.view.is_live() {
             return;
@@ -292,20 +293,20 @@ impl Session {
 
     /// What signals since the last call ask for.
     fn wish(&mut self) -> Option<Wish> {
-        // All that are pending: they are one.
+        // All pending signals count as one.
         let came = self.signals.pending().count() > 0;
         came.then(|| self.heard.signal(Instant::now())).flatten()
     }
 
-    /// Whether the time that was asked for is over, once.
+    /// Whether the time that was asked for is over. True only once.
     fn has_run_out(&mut self) -> bool {
         let was_over = self.is_over;
         self.is_over |= self.duration.is_some_and(|all| self.elapsed_s() >= all.as_secs_f64());
         self.is_over && !was_over
     }
 
-    /// Until something is due that nobody wakes the loop for: a line of the view, each second; the
-    /// end of the duration; a word to systemd.
+    /// Time until something is due that does not wake the loop: each second a line of the view, the
+    /// end of the duration, a message to systemd.
     fn nap(&self) -> Duration {
         if self.audience.view.is_live() {
             return POLL_LIVE;
@@ -319,7 +320,7 @@ impl Session {
         Duration::from_secs_f64(left_s).min(for_systemd).min(for_edits)
     }
 
-    /// Since the first release, to a millisecond.
+    /// Time since the first release, rounded to a millisecond.
     fn elapsed_s(&self) -> f64 {
         (now_ns().saturating_sub(self.run.started_ns()) / 1_000_000) as f64 / 1e3
     }
@@ -358,7 +359,7 @@ impl Session {
     }
 }
 
-/// Writes the report to standard output; what went wrong also goes to standard error.
+/// Writes the report to standard output. Faults also go to standard error.
 fn write(report: &Report<'_>, json: bool) -> io::Result<()> {
     let faults = report.faults_text();
     if report.ending == Ending::Killed {

@@ -22,7 +22,7 @@ use self::source::Source;
 use crate::answer::{FAULTED, print, say};
 use crate::reach::{Failure, choose};
 
-/// Between two looks at the traces, which hold a second of cycles at least.
+/// Time between two reads of the traces, which hold a second of cycles at least.
 const SPACING: Duration = Duration::from_millis(20);
 
 /// Carries out the command.
@@ -41,11 +41,12 @@ fn carry_out(args: &ScopeArgs) -> Result<ExitCode, Failure> {
     }
     let chosen = Chosen::of(args, &source.layout)?;
     let settings = args.settings(&source.layout, &chosen, on_screen).map_err(Failure::request)?;
-    // What stands in the traces already is the past: it may stand before a trigger, and is none.
+    // Records that are in the traces already are the past: they may precede a trigger, but do not
+    // trigger.
     let rolling = ScopeSettings { sweep: Sweep::Roll, ..settings };
     let scope = Scope::new(&source.layout, chosen.traces.clone(), rolling);
     let mut scope = scope.map_err(Failure::request)?;
-    // Looked at first, whether the past is shown or not.
+    // The settings are checked first, whether the past is shown or not.
     settings.check(scope.traces().len(), scope.period_ns()).map_err(Failure::request)?;
     source.read(&mut |thread, record| scope.take(thread, record));
     scope.set(settings).map_err(Failure::request)?;
@@ -115,7 +116,7 @@ fn list(layout: &RunLayout, json: bool) -> ExitCode {
     print(&text, ExitCode::SUCCESS)
 }
 
-/// Shows it until the run ends or somebody presses q.
+/// Shows the scope until the run ends or somebody presses q.
 fn show(source: &mut Source, scope: &mut Scope) -> Result<ExitCode, Failure> {
     let name = source.name.clone();
     let cannot = |error| Failure::run(format!("cannot go on showing {name}: {error}"));
@@ -135,12 +136,13 @@ fn show(source: &mut Source, scope: &mut Scope) -> Result<ExitCode, Failure> {
     }
 }
 
-/// Writes a capture into the current folder, beside what is there. What became of it.
+/// Writes a capture into the current folder, under a number that is free. Returns what became of
+/// it.
 fn export(graph: &str, capture: &Capture) -> String {
     let name = |number: u32, ending: &str| format!("{graph}-{number}.{ending}");
     let is_free =
         |number: &u32| ["csv", "mcap"].iter().all(|it| !Path::new(&name(*number, it)).exists());
-    // Who has ten thousand may remove some.
+    // If all numbers below 10000 are taken, 10000 is used, and may be overwritten.
     let number = (1..10_000).find(is_free).unwrap_or(10_000);
     let (csv, mcap) = (name(number, "csv"), name(number, "mcap"));
     match write_files(capture, Some(Path::new(&csv)), Some(Path::new(&mcap))) {
@@ -189,13 +191,14 @@ fn answer_once(
     Ok(ExitCode::from(FAULTED))
 }
 
-/// A capture, and why it is not whole, if the core stopped before its end.
+/// A capture. If the core stopped before its end, also why it is incomplete.
 struct Taken {
     capture: Arc<Capture>,
     lacks: Option<String>,
 }
 
-/// Reads until the capture is there. A window goes on while the core stands: it may start again.
+/// Reads until the capture is there. A window stays open while the core is stopped: it may start
+/// again.
 fn take_one(args: &ScopeArgs, source: &mut Source, scope: &mut Scope) -> Result<Taken, Failure> {
     let window = Duration::from_nanos(scope.settings().window_ns);
     let begun = Instant::now();
@@ -237,7 +240,7 @@ fn take_one(args: &ScopeArgs, source: &mut Source, scope: &mut Scope) -> Result<
     }
 }
 
-/// The times of the cycles that came.
+/// The start times of the cycles that were read.
 #[derive(Default)]
 struct Seen {
     first_ns: Option<u64>,
@@ -250,13 +253,13 @@ impl Seen {
         self.last_ns = self.last_ns.max(start_ns);
     }
 
-    /// Since the first one, with a silence after the last one.
+    /// Time since the first cycle, including a silence after the last one.
     fn elapsed(&self, silence_ns: Option<u64>) -> Duration {
         let until_ns = self.last_ns.saturating_add(silence_ns.unwrap_or(0));
         Duration::from_nanos(self.first_ns.map_or(0, |first| until_ns.saturating_sub(first)))
     }
 
-    /// Whether the capture has not begun.
+    /// Whether the capture has not begun yet.
     fn is_waiting(&self, scope: &Scope) -> bool {
         match scope.settings().sweep {
             Sweep::Roll => self.first_ns.is_none(),
@@ -264,7 +267,7 @@ impl Seen {
         }
     }
 
-    /// Without a trigger it begins with the first cycle.
+    /// Without a trigger the capture begins with the first cycle.
     fn capture(&self, scope: &Scope) -> Arc<Capture> {
         match (scope.settings().sweep, self.first_ns) {
             (Sweep::Roll, Some(first_ns)) => Arc::new(scope.window(first_ns)),

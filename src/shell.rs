@@ -1,5 +1,5 @@
-//! `sinew completions` and `sinew man`: what a shell and `man` know of the command line, made of
-//! the same tables as `--help`.
+//! `sinew completions` and `sinew man`: completion scripts and man pages for the command line, made
+//! from the same tables as `--help`.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -42,14 +42,14 @@ Examples:
 
 Exit status: 0 good, 2 the folder cannot be written.";
 
-/// Prints the completions of the command line that `A` is.
+/// Prints the completions of the command line `A`.
 pub(crate) fn completions<A: CommandFactory>(args: &CompletionsArgs) -> ExitCode {
     let mut text = Vec::new();
     generate(args.shell, &mut A::command(), "sinew", &mut text);
     print(&String::from_utf8_lossy(&text), ExitCode::SUCCESS)
 }
 
-/// Writes the pages of the command line that `A` is.
+/// Writes the man pages of the command line `A`.
 pub(crate) fn man<A: CommandFactory>(args: &ManArgs) -> ExitCode {
     let mut command = A::command().disable_help_subcommand(true);
     command.build();
@@ -66,7 +66,7 @@ pub(crate) fn man<A: CommandFactory>(args: &ManArgs) -> ExitCode {
     }
 }
 
-/// Writes the page of a command, and those of its subcommands.
+/// Writes the page of a command, and the pages of its subcommands.
 fn pages(command: Command, folder: &Path) -> io::Result<()> {
     for inner in command.get_subcommands().filter(|inner| !inner.is_hide_set()) {
         pages(inner.clone(), folder)?;
@@ -77,8 +77,8 @@ fn pages(command: Command, folder: &Path) -> io::Result<()> {
     fs::write(folder.join(man.get_filename()), sections(&String::from_utf8_lossy(&page)))
 }
 
-/// A page whose last part has sections as `man` expects them: examples, each on a line of its own,
-/// and the exit status.
+/// A page whose last part is divided into sections as `man` expects: examples, each on a line of
+/// its own, and the exit status.
 fn sections(page: &str) -> String {
     let Some((head, examples)) = page.split_once(".SH EXTRA\nExamples:\n") else {
         return page.to_owned();

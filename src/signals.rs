@@ -1,4 +1,4 @@
-//! Signals that ask a command to end: the first one in order, a second one at once.
+//! Signals that ask a command to end: after the first it ends in order, after a second at once.
 
 use std::ffi::c_int;
 use std::os::unix::net::UnixStream;
@@ -15,32 +15,32 @@ use signal_hook::iterator::exfiltrator::SignalOnly;
 
 use crate::answer::FAULTED;
 
-/// Signals as they come; its socket can be read once there is one.
+/// Signals as they arrive. Its socket becomes readable when there is one.
 pub(crate) type Signals = SignalDelivery<UnixStream, SignalOnly>;
 
-/// Hears the signals that ask for an end, from now on.
+/// Starts to receive the signals that ask for an end.
 pub(crate) fn hear() -> io::Result<Signals> {
     let (read, write) = UnixStream::pair()?;
     SignalDelivery::with_pipe(read, write, SignalOnly, asking())
 }
 
-/// The signals that ask for an end. SIGHUP does not where it was ignored when this process began:
-/// nohup(1) has it so, for what is to outlive its terminal.
+/// The signals that ask for an end. SIGHUP is left out if it was ignored when this process began:
+/// nohup(1) does so for a process that must outlive its terminal.
 fn asking() -> impl Iterator<Item = c_int> {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let asks = move |&signal: &c_int| signal != SIGHUP || !is_ignored(signal, &status);
     [SIGINT, SIGTERM, SIGHUP].into_iter().filter(asks)
 }
 
-/// Whether a process ignores a signal, by what /proc says of it.
+/// Whether a process ignores a signal, according to /proc.
 fn is_ignored(signal: c_int, status: &str) -> bool {
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
     mask.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
 }
 
-/// Signals closer together than this are one: a terminal that closes, and timeout(1), send theirs
-/// twice, and nobody who lost patience did so.
+/// Signals closer together than this count as one. A closing terminal and timeout(1) send theirs
+/// twice, without any user having lost patience.
 const APART: Duration = Duration::from_millis(300);
 
 /// What a signal asks for.
@@ -48,18 +48,18 @@ const APART: Duration = Duration::from_millis(300);
 pub(crate) enum Wish {
     /// To end in order.
     End,
-    /// To wait for nothing any more.
+    /// To end at once and wait for nothing.
     EndAtOnce,
 }
 
-/// What was heard so far.
+/// The signals received so far.
 #[derive(Debug, Default)]
 pub(crate) struct Heard {
     first: Option<Instant>,
 }
 
 impl Heard {
-    /// What a signal asks for that came now; `None` if it only repeats the one before.
+    /// What a signal that arrives now asks for. `None` if it only repeats the one before.
     pub(crate) fn signal(&mut self, now: Instant) -> Option<Wish> {
         let Some(first) = self.first else {
             self.first = Some(now);
@@ -69,7 +69,7 @@ impl Heard {
     }
 }
 
-/// A flag that the first signal sets; the second one ends the process, after `clean_up`.
+/// Returns a flag that the first signal sets. The second signal ends the process after `clean_up`.
 pub(crate) fn stop_on_signals(clean_up: fn()) -> io::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     let mut signals = Blocking::new(asking())?;
@@ -78,7 +78,7 @@ pub(crate) fn stop_on_signals(clean_up: fn()) -> io::Result<Arc<AtomicBool>> {
         let mut heard = Heard::default();
         for _ in &mut signals {
             match heard.signal(Instant::now()) {
-                // Relaxed: it carries nothing but itself.
+                // Relaxed: the flag protects no other data.
                 Some(Wish::End) => stopped.store(true, Ordering::Relaxed),
                 Some(Wish::EndAtOnce) => {
                     clean_up();

@@ -1,5 +1,5 @@
-//! What steers a run: `sinew halt`, `reset`, `restart`, `set` and `stop`. Each gives one request,
-//! reads the log until what it asked for has happened, and says what came of it.
+//! Commands that steer a run: `sinew halt`, `reset`, `restart`, `set` and `stop`. Each sends one
+//! request, reads the log until the requested thing has happened, and reports the result.
 
 pub(crate) mod halt;
 pub(crate) mod reset;
@@ -20,7 +20,7 @@ use crate::answer::{FAULTED, print};
 use crate::duration::duration;
 use crate::reach::{Failure, Fate, Reached};
 
-/// What all of them may be told.
+/// Arguments of all these commands.
 #[derive(Args, Debug)]
 pub(crate) struct SteerArgs {
     /// Wait at most this long
@@ -37,24 +37,24 @@ pub(crate) struct SteerArgs {
     json: bool,
 }
 
-/// What came of it.
+/// The result of a command.
 struct Done {
-    /// In words.
+    /// As text.
     text: String,
-    /// In JSON, beside the graph and its process.
+    /// As JSON, besides the graph and its process.
     fields: Value,
     /// Whether it went well.
     is_good: bool,
 }
 
 impl Done {
-    /// What was asked for has happened after so long.
+    /// The requested thing has happened, after this time.
     fn after(took: Duration, text: impl FnOnce(f64) -> (String, Value)) -> Done {
         let (text, fields) = text((took.as_secs_f64() * 1e4).round() / 10.0);
         Done { text, fields, is_good: true }
     }
 
-    /// The core stands; `is_held` where that is of interest.
+    /// The core has stopped. `is_held` is given if it is of interest.
     fn stopped(fate: &Fate, is_held: Option<bool>, text: String) -> Done {
         let Fate { fault, stop, .. } = fate;
         let mut fields = json!({ "outcome": fate.outcome(), "fault": fault });
@@ -65,8 +65,8 @@ impl Done {
 }
 
 impl SteerArgs {
-    /// Lets `steer` do its work on the run that is meant until the time is over, and prints
-    /// what came of it; the exit status that goes with it.
+    /// Lets `steer` work on the run until the timeout, and prints the result. Returns the exit
+    /// status that goes with it.
     fn carry_out(
         &self,
         reached: Result<Reached, Failure>,
@@ -94,32 +94,32 @@ impl SteerArgs {
     }
 }
 
-/// A run that is steered.
+/// The run that a command steers.
 struct Steered {
     run: Reached,
-    /// As people are told.
+    /// The name that is shown to people.
     name: String,
     begun: Instant,
     until: Instant,
-    /// The time between these.
+    /// The time from `begun` to `until`.
     timeout_s: f64,
 }
 
-/// What became of waiting for something in the log.
+/// The result of waiting for something in the log.
 enum Followed<T> {
-    /// It came.
+    /// The awaited event came.
     Seen(T),
     /// The run closed the connection: it has ended.
     Ended,
-    /// The time was over before; the run goes on.
+    /// The timeout came first. The run goes on.
     TimedOut,
 }
 
 impl Steered {
-    /// Gives a request, then reads the log after it until `look` sees what it wants.
+    /// Sends a request, then reads the log that follows until `look` finds what it wants.
     ///
     /// # Errors
-    /// Why it is not carried out.
+    /// Why the request is not carried out.
     fn ask<T>(
         &mut self,
         request: &Request,
@@ -129,10 +129,10 @@ impl Steered {
         self.follow(after, look)
     }
 
-    /// Gives a request: what the run does, and the number of the newest event before that.
+    /// Sends a request. Returns what the run does, and the number of the newest event before that.
     ///
     /// # Errors
-    /// Why it is not carried out.
+    /// Why the request is not carried out.
     fn order(&mut self, request: &Request) -> Result<(String, u64), String> {
         match self.run.connection.ask(request).map_err(|error| error.to_string())? {
             Answer::Done { text, newest } => Ok((text, newest)),
@@ -141,14 +141,14 @@ impl Steered {
         }
     }
 
-    /// Reads the log after event `after` until `look` sees what it wants.
+    /// Reads the log after event `after` until `look` finds what it wants.
     fn follow<T>(
         &mut self,
         after: u64,
         mut look: impl FnMut(&Event) -> Option<T>,
     ) -> Result<Followed<T>, String> {
         let connection = &mut self.run.connection;
-        // A run that has ended already closes the connection, as the reading will tell.
+        // A run that has ended already closes the connection; reading will show that.
         let _ = connection.send(&Request::Log { after, follow: true });
         loop {
             let left = self.until.saturating_duration_since(Instant::now());

@@ -1,4 +1,4 @@
-//! `sinew tap`: the packets of a running graph, and one of them held.
+//! `sinew tap`: shows the packets of a running graph, and can hold one of them.
 
 use std::io::{self, ErrorKind, Write, stdin, stdout};
 use std::process::{ExitCode, exit};
@@ -85,7 +85,7 @@ pub(crate) fn run(args: &TapArgs) -> ExitCode {
     }
 }
 
-/// Opens the tap, at the domain of its node.
+/// Opens the tap at the domain of the node.
 fn open(args: &TapArgs) -> Result<Connection, Failure> {
     let run = choose(args.run.as_deref())?;
     let pid = domain_of(&run, &args.node)?;
@@ -115,8 +115,8 @@ fn open(args: &TapArgs) -> Result<Connection, Failure> {
     }
 }
 
-/// The process in which a flow node is. Which nodes are of flows is known once they have told their
-/// figures; until then the domain itself says that one is not.
+/// The process of a flow node. It is known which nodes belong to flows once they have sent figures;
+/// until then the domain itself reports that a node does not.
 fn domain_of(run: &Reached, node: &str) -> Result<u32, Failure> {
     let nodes = run
         .status
@@ -134,7 +134,7 @@ fn domain_of(run: &Reached, node: &str) -> Result<u32, Failure> {
     })
 }
 
-/// Prints what comes until the run ends. The outer error is that of standard output.
+/// Prints packets until the run ends. The outer error is an error of standard output.
 fn show(mut tap: Connection, args: &TapArgs) -> io::Result<Result<(), Failure>> {
     let held = Arc::new(Mutex::new(None));
     if args.pause {
@@ -171,7 +171,7 @@ fn show(mut tap: Connection, args: &TapArgs) -> io::Result<Result<(), Failure>> 
     }
 }
 
-/// A line for people, with the time since the first.
+/// A line for people, with the time since the first packet.
 fn to_text(line: &TapLine, begun_us: &mut Option<u64>) -> String {
     let mut since = |at_us: u64| {
         let us = at_us.saturating_sub(*begun_us.get_or_insert(at_us));
@@ -201,7 +201,7 @@ fn to_text(line: &TapLine, begun_us: &mut Option<u64>) -> String {
     }
 }
 
-/// Gives the orders that are typed; the end of input, or of the connection, is the end of all.
+/// Sends the orders that the user types. The end of input or of the connection ends the command.
 fn obey(mut orders: Connection, held: &Mutex<Option<TapPacket>>) {
     for line in stdin().lines() {
         let Ok(line) = line else { break };
@@ -227,7 +227,7 @@ fn obey(mut orders: Connection, held: &Mutex<Option<TapPacket>>) {
     exit(0);
 }
 
-/// A packet with each value on a line of its own, as far as it is whole.
+/// A packet with each value on a line of its own, as far as the packet is complete.
 fn inspected(held: &TapPacket) -> String {
     let TapPacket { flow, node, input, packet, .. } = held;
     let value: Result<serde_json::Value, _> = serde_json::from_str(packet);

@@ -1,5 +1,5 @@
-//! `sinew test`: carries out the test nodes of a graph. Nothing is run beside them: no source is
-//! started, no port opened, and there is no core.
+//! `sinew test`: carries out the test nodes of a graph. Nothing else runs: no source is started, no
+//! port is opened, and there is no core.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -63,7 +63,8 @@ fn carry_out(arguments: &TestArgs, nodes: &Kinds) -> Result<Vec<Timed>, LoadErro
     let loaded = load_and_make(&arguments.file, &arguments.part, nodes, &this_machine()?)?;
     let suite = Suite::new(&Arc::new(loaded.plan), &nodes.flows, &loaded.spec.base).map_err(
         |refusals| {
-            // They could be made a moment ago: what they read has changed meanwhile.
+            // The nodes could be made a moment ago, so the files that they read have changed
+            // meanwhile.
             let texts: Vec<String> = refusals.iter().map(ToString::to_string).collect();
             LoadError::Request(format!("{}: {}", loaded.spec.file, texts.join("; ")))
         },

@@ -1,4 +1,5 @@
-//! `sinew top`: a run as it is now: domains, threads, nodes, links, limits, and what happened last.
+//! `sinew top`: the current state of a run: domains, threads, nodes, links, limits, and the last
+//! events.
 
 mod feed;
 
@@ -68,9 +69,9 @@ fn carry_out(args: &TopArgs) -> Result<ExitCode, Failure> {
     }
 }
 
-/// Why the terminal was given back.
+/// Why the live view was closed.
 enum Closed {
-    /// Somebody wants no more.
+    /// The user pressed q.
     ByUser,
     /// The run has ended.
     ByRun,

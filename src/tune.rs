@@ -1,5 +1,5 @@
-//! `sinew tune`: measures which shape suits the links between CPUs, and keeps it as the machine
-//! profile by which other commands shape them.
+//! `sinew tune`: measures which layout suits the links between CPUs, and stores it as the machine
+//! profile. Other commands lay out links by this profile.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -56,7 +56,7 @@ Examples:
 Exit status: 0 good, 1 a pair could not be measured or the profile could not be written, 2 bad
 request or spec.";
 
-/// Most pairs that are measured if none are named: a minute.
+/// Most pairs that are measured if none are named. They take a minute.
 const UNNAMED_MAX: usize = 8;
 
 /// Runs the command.
@@ -66,7 +66,7 @@ pub(crate) fn run(arguments: &TuneArgs, nodes: &Kinds) -> ExitCode {
         Ok(pairs) => pairs,
         Err(error) => return error.answer(arguments.json),
     };
-    // Before anything is measured: it would be in vain.
+    // Checked before the measurement, which would otherwise be wasted.
     let place = match &arguments.out {
         Some(file) => sinew_tune::check_named(file).map(|()| file.clone()),
         None => sinew_tune::cached(),
@@ -139,7 +139,7 @@ fn left_out(left: &[[u32; 2]]) -> String {
 /// Pairs of CPUs.
 type Pairs = Vec<[u32; 2]>;
 
-/// The pairs to measure, and those that are left out.
+/// The pairs to measure, and the pairs that are left out.
 fn pairs(arguments: &TuneArgs, nodes: &Kinds) -> Result<(Pairs, Pairs), LoadError> {
     arguments.part.speaks_of(arguments.graph.as_ref()).map_err(LoadError::Request)?;
     let machine = this_machine()?;
@@ -171,7 +171,7 @@ fn pairs(arguments: &TuneArgs, nodes: &Kinds) -> Result<(Pairs, Pairs), LoadErro
     Ok((pairs, left))
 }
 
-/// Whether so many pairs have a place in a profile: to be asked before hours are spent on them.
+/// Whether a profile has room for this many pairs. It is checked before hours are spent on them.
 fn within(pairs: usize) -> Result<(), LoadError> {
     match pairs {
         ..=PAIRS_MAX => Ok(()),
@@ -190,7 +190,7 @@ fn none_in(graph: &Path) -> String {
     )
 }
 
-/// The CPUs of a list, of those that there are.
+/// The CPUs in a list, which must be among those that exist.
 fn named(list: &str, there: &[u32]) -> Result<Vec<u32>, String> {
     let bad = || format!("--cpus: '{list}' is not a list of CPUs; write it as 0,1 or 2-4");
     let found = cpus::parse(list).filter(|found| !found.is_empty()).ok_or_else(bad)?;

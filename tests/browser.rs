@@ -2,11 +2,11 @@
 //! `graphs/robot/robot.yaml`, `graphs/axis/axis.yaml` and `graphs/http/users.yaml`. The checks are
 //! written in JavaScript, in `web/test`.
 //!
-//! Needs node and npm (with the npm registry, or its cache) and a Chromium: that of
-//! SINEW_TEST_BROWSER, or the first that PATH has. The packages are installed to
-//! `target/web-test`, never beside the sources: Playwright drives the browser; axe-core, a judge
-//! that is not ours, says whether people can use the page who see little, hear it read or have a
-//! keyboard alone. SINEW_TEST_SHOTS names a folder for pictures.
+//! Needs node and npm (with the npm registry, or its cache) and a Chromium: the one that
+//! SINEW_TEST_BROWSER names, or the first in PATH. The packages are installed to `target/web-test`,
+//! never beside the sources. Playwright drives the browser. axe-core, which is an independent
+//! judge, says whether people with poor sight, with a screen reader or with only a keyboard can use
+//! the page. SINEW_TEST_SHOTS names a folder for pictures.
 
 #[path = "cli/program.rs"]
 #[expect(dead_code, reason = "the tests of the command line use the rest of it")]
@@ -23,17 +23,17 @@ use rustix::process::Signal;
 
 use program::{Running, SINEW, graph_in, is_alive, ours, skip, wait_until};
 
-/// Names that Chromium has.
+/// Names of Chromium's program.
 const BROWSERS: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "chrome"];
-/// What the tests take of `web/`.
+/// The files of `web/` that the tests need.
 const SOURCES: [&str; 6] =
     ["package.json", "package-lock.json", "tsconfig.json", "app.css", "index.html", "icon.svg"];
 
 /// The folder with the page's sources, tests and packages; or what is missing.
 static PACKAGES: LazyLock<Result<PathBuf, String>> = LazyLock::new(install);
 
-/// One browser at a time: each of them draws without a graphics card, and keeps several CPUs busy.
-/// The compiler waits too: beside it, the page would look slower than it is.
+/// Only one browser at a time: each draws without a graphics card and keeps several CPUs busy. The
+/// compilation waits too: while it runs, the page would look slower than it is.
 static BROWSING: Mutex<()> = Mutex::new(());
 
 fn copy(from: &Path, to: &Path) -> io::Result<()> {
@@ -46,7 +46,7 @@ fn copy(from: &Path, to: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Copies `web/` to the build folder, and installs there what its lock file says.
+/// Copies `web/` to the build folder, and installs there the packages in its lock file.
 fn install() -> Result<PathBuf, String> {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("web-test");
     let web = ours("web");
@@ -66,7 +66,7 @@ fn install() -> Result<PathBuf, String> {
     Ok(folder)
 }
 
-/// What a program printed in all, if it ended well.
+/// Everything that a program printed, if it ended with success.
 fn said(command: &mut Command) -> Result<String, String> {
     let name = command.get_program().to_string_lossy().into_owned();
     let output = command.stdin(Stdio::null()).output();
@@ -76,7 +76,7 @@ fn said(command: &mut Command) -> Result<String, String> {
     if output.status.success() { Ok(text) } else { Err(format!("'{name}' failed:\n{text}")) }
 }
 
-/// The browser, by its path.
+/// The path of the browser.
 fn browser() -> Result<PathBuf, String> {
     if let Some(named) = env::var_os("SINEW_TEST_BROWSER") {
         return Ok(named.into());
@@ -93,10 +93,10 @@ fn ready() -> Result<(&'static Path, PathBuf), String> {
     Ok((folder.as_path(), browser()?))
 }
 
-/// Runs the checks of a script, and fails with what they said.
+/// Runs the checks of a script. If they fail, the test fails with their output.
 #[expect(clippy::print_stdout, reason = "what was measured is for who reads the test's output")]
 fn hold(folder: &Path, browser: &Path, script: &str, argument: &str) {
-    // The other test may have failed; that is no reason to fail here too.
+    // The other test may have failed. This is no reason to fail here too.
     let _alone = BROWSING.lock().unwrap_or_else(PoisonError::into_inner);
     let mut command = Command::new("node");
     command.arg(format!("test/{script}")).arg(argument).current_dir(folder);
@@ -106,14 +106,14 @@ fn hold(folder: &Path, browser: &Path, script: &str, argument: &str) {
     }
 }
 
-/// A run with a dashboard; it ends with this.
+/// A run with a dashboard. The run ends when this is dropped.
 struct Shown {
     running: Running,
     address: String,
 }
 
-/// The robot's graph with more patience: a browser that draws without a graphics card keeps the
-/// core waiting, and a core that stopped for that would say nothing of the page.
+/// The robot's graph with more patience: a browser that draws without a graphics card makes the
+/// core late. A core that stopped because of this would say nothing about the page.
 fn patient(name: &str) -> String {
     let graphs = ours("graphs");
     let mut text = fs::read_to_string(graphs.join("robot/robot.yaml")).expect("the robot's graph");
@@ -130,7 +130,7 @@ fn patient(name: &str) -> String {
     graph_in(name, &text)
 }
 
-/// The axis with more patience, for the same reason; a stop of it ends nothing but the core.
+/// The axis with more patience, for the same reason. Stopping its core ends nothing else.
 fn axis(name: &str) -> String {
     let text = fs::read_to_string(ours("graphs/axis/axis.yaml")).expect("the axis");
     let mut patient = text.replace("{policy: stop, consecutive_max: 50}", "{policy: count}");
@@ -139,7 +139,7 @@ fn axis(name: &str) -> String {
     graph_in(name, &patient.replace("name: axis\n", "name: axis\nhold: true\n"))
 }
 
-/// The API of users, with a dashboard beside it.
+/// The API of users, with a dashboard.
 fn users() -> String {
     let nodes = fs::read_to_string(ours("graphs/http/users.yaml")).expect("the graph of users");
     let head = "name: users\ndomains:\n  api: {flows: {workers: 1}}\n  dashboard: {}\ndomain: api\n\
@@ -148,7 +148,7 @@ fn users() -> String {
 }
 
 impl Shown {
-    /// Starts a graph, and waits until it says where its page is.
+    /// Starts a graph, and waits until it prints the address of its page.
     fn start(graph: String, sets: &[&str]) -> Shown {
         let free = TcpListener::bind("127.0.0.1:0").and_then(|it| it.local_addr());
         let listen = free.expect("a free port of the loopback");
@@ -171,7 +171,7 @@ impl Shown {
 impl Drop for Shown {
     #[expect(clippy::print_stdout, reason = "only a test that fails says what its run said")]
     fn drop(&mut self) {
-        // One that has ended by itself takes no notice.
+        // A run that has ended by itself ignores the signal.
         self.running.signal(Signal::INT);
         while is_alive(self.running.pid()) {
             thread::sleep(Duration::from_millis(5));
@@ -202,7 +202,7 @@ fn the_pages_scripts_bear_the_strict_types() {
     }
 }
 
-/// The page with its scripts, bundled for who serves it himself.
+/// The page with its scripts, bundled for users who serve it themselves.
 fn page(folder: &Path) -> PathBuf {
     let page = folder.join("page");
     let outdir = format!("--outdir={}", page.display());
@@ -275,8 +275,8 @@ fn people_see_the_flows_of_an_api_and_follow_a_packet() {
     hold(folder, &browser, "api.mjs", &api.address);
 }
 
-/// A page of a run of this graph for some seconds, made by `sinew replay --page`; its name is
-/// `name`.
+/// A page of a run of this graph over some seconds, made by `sinew replay --page`. The page's name
+/// is `name`.
 fn recorded(graph: &str, name: &str, sets: &[&str], trace: &str) -> PathBuf {
     let folder = Path::new(graph).with_file_name(format!("recorded_{name}"));
     let _ = fs::remove_dir_all(&folder);
@@ -292,7 +292,7 @@ fn recorded(graph: &str, name: &str, sets: &[&str], trace: &str) -> PathBuf {
     let page = folder.join(format!("{name}.html"));
     let mut replay = Command::new(SINEW);
     replay.arg("replay").arg(part.path()).arg("--page").arg(&page).args(["--trace", trace]);
-    // Status 1 says that something was not replayed: on a busy machine a recorder has gaps.
+    // Status 1 means that something was not replayed: on a busy machine a recording has gaps.
     let output = replay.output().expect("our program");
     let told = String::from_utf8_lossy(&output.stderr);
     assert!(matches!(output.status.code(), Some(0 | 1)) && page.is_file(), "{told}");

@@ -1,13 +1,13 @@
-//! What stands below a crate, as `cargo tree` tells it: whoever audits the realtime part reads
-//! `sinew-core`, `sinew-link` and what is allowed here, and nothing else.
+//! The dependencies of a crate, as `cargo tree` lists them: a person who audits the realtime part
+//! must read `sinew-core`, `sinew-link` and what is allowed here, and nothing else.
 
 use std::collections::BTreeSet;
 use std::process::Command;
 
-/// A package, and why it may stand there.
+/// A package, and why it is allowed.
 type Allowed = (&'static str, &'static str);
 
-/// All that a crate may compile of others, by name.
+/// All packages of others that a crate may depend on, by name.
 const CLOSURES: [(&str, &[Allowed]); 3] = [
     ("sinew-link", &[]),
     ("sinew-plan", &[("sinew-link", "what a message is, for both sides of a link")]),
@@ -30,23 +30,23 @@ const CLOSURES: [(&str, &[Allowed]); 3] = [
     ),
 ];
 
-/// What no package below a crate may be: the supervisor, the flow engine and what those bring.
+/// Packages that must not be below a crate: the supervisor, the flow engine and their dependencies.
 const FORBIDDEN: [(&str, &[&str]); 1] = [(
     "sinew-robot",
     &["sinew-runtime", "sinew-flow", "sinew-control", "tokio", "hyper", "tracing", "pprof"],
 )];
 
-/// What measures the product is no part of it: only the command line may offer it.
+/// The lab measures the product and is not part of it: only the command line may offer it.
 const LAB: &str = "sinew-lab";
 const OFFERS_LAB: &str = "sinew";
 
-/// The packages in the listing but `of` itself.
+/// The packages in the listing except `of` itself.
 fn packages<'a>(listing: &'a str, of: &str) -> BTreeSet<&'a str> {
     let names = listing.lines().filter_map(|line| line.split_whitespace().next());
     names.filter(|name| *name != of).collect()
 }
 
-/// What stands in the listing and is not allowed, and what is allowed and does not stand there.
+/// Packages in the listing that are not allowed, and allowed packages that are not in the listing.
 fn beside(listing: &str, of: &str, allowed: &[Allowed]) -> Vec<String> {
     let found = packages(listing, of);
     let allowed: BTreeSet<_> = allowed.iter().map(|(name, _)| *name).collect();
@@ -61,7 +61,7 @@ fn forbidden(listing: &str, of: &str, names: &[&str]) -> Vec<String> {
     wrong.map(|name| format!("'{of}' compiles '{name}'")).collect()
 }
 
-/// Answers one package per line; only from what is locked and fetched.
+/// Returns one package per line. Uses only packages that are locked and fetched.
 fn tree(arguments: &[&str]) -> String {
     let output = Command::new(env!("CARGO"))
         .args(["tree", "--offline", "--locked", "--prefix", "none"])

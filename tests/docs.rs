@@ -1,6 +1,6 @@
-//! The guides tell the truth: their graphs compile, the tests in them pass, and the files that they
-//! name, and those that README.md and ARCHITECTURE.md name, are there. Each page is in the index,
-//! each command in the list of commands, and each test that is to hold a promise where it is said.
+//! Checks the guides: their graphs compile, the tests in them pass, and the files that they name
+//! exist. The files in README.md and ARCHITECTURE.md are checked too. Each page is in the index,
+//! each command is in the list of commands, and each test that is said to hold a promise exists.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use sinew_flows::{FLOWS, Suite};
 use sinew_spec::plan::{Plan, TargetMachine};
 use sinew_spec::{SpecSource, compile, render, wanted_of};
 
-/// What a path of this repository begins with.
+/// The beginnings of a path in this repository.
 const FOLDERS: [&str; 9] =
     ["crates/", "docs/", "examples/", "fuzz/", "gates/", "graphs/", "kinds/", "src/", "tests/"];
 
@@ -26,7 +26,8 @@ fn pages(folder: &str) -> Vec<(String, String)> {
     pages.map(page).collect()
 }
 
-/// Every piece of YAML in the guides and in README.md that begins so, with the name of its page.
+/// Every piece of YAML in the guides and in README.md with this beginning, with the name of its
+/// page.
 fn blocks(beginning: &str) -> Vec<(String, String)> {
     let mut found = Vec::new();
     for (page, text) in [pages("docs"), pages("")].concat() {
@@ -53,7 +54,7 @@ fn plan(page: &str, text: &str) -> Plan {
 fn every_graph_in_a_guide_compiles() {
     let needs_ros2 = |page: &str| page.ends_with("docs/ros2.md");
     for (page, text) in blocks("name:") {
-        // Of a program that is built with it: '.ci/run' does.
+        // Only in a program with this feature: '.ci/run' builds one.
         if cfg!(feature = "ros2") || !needs_ros2(&page) {
             plan(&page, &text);
         }
@@ -85,7 +86,7 @@ fn every_list_of_nodes_in_a_guide_can_be_made_and_passes_its_tests() {
 fn every_file_that_a_guide_names_is_there() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     for (page, text) in [pages("docs"), pages("docs/figures"), pages("")].concat() {
-        // Between backticks stands every second part.
+        // Every second part is between backticks.
         let quoted = text.split('`').skip(1).step_by(2);
         for path in quoted.filter(|word| FOLDERS.iter().any(|folder| word.starts_with(folder))) {
             let file = path.split("::").next().unwrap_or(path);
@@ -154,7 +155,7 @@ fn every_test_and_drill_that_holds_a_promise_is_there() {
                 let is_there = drills.contains(&format!(" = \"{fault}\","));
                 assert!(is_there, "{name} names drill '{fault}', which is not there");
             }
-            // Without a file it is in that of the one before.
+            // A test without a file is in the file of the test before it.
             let Some((path, test)) = word.split_once("::") else { continue };
             file = if path.is_empty() { file } else { path };
             let is_there = read(file).contains(&format!("fn {test}("));
@@ -165,7 +166,7 @@ fn every_test_and_drill_that_holds_a_promise_is_there() {
     }
 }
 
-/// The sections of a page, as links name them.
+/// The sections of a page, by the names that links use.
 fn sections(page: &Path) -> impl Iterator<Item = String> {
     let text = fs::read_to_string(page).expect("UTF-8");
     let name = |heading: &str| heading.trim_start_matches(['#', ' ']).to_lowercase();

@@ -1,5 +1,5 @@
 //! Two operating systems in one graph: the arm with a guard under FreeRTOS between its master and
-//! its drives. What the guard's code decides is tried as the drill sees it, from outside.
+//! its drives. The guard's decisions are tested as the drill sees them, from outside.
 
 #[path = "cli/program.rs"]
 #[expect(dead_code, reason = "the tests of the command line use the rest of it")]
@@ -17,12 +17,12 @@ use program::{
     Running, SINEW, children, graph_in, is_alive, ours, refused, send, sinew, skip, wait_until,
 };
 
-/// One guest at a time: each takes a CPU.
+/// Only one guest at a time: each needs a CPU.
 static ALONE: Mutex<()> = Mutex::new(());
 
 const IMAGE: &str = "guest/target/armv7a-none-eabi/release/guard";
 
-/// Whether there is a guest to be had; says what is missing.
+/// Whether a guest can be run. Prints what is missing.
 fn guest() -> Option<MutexGuard<'static, ()>> {
     let emulator = Command::new("qemu-system-arm").arg("--version").output();
     if emulator.is_err() {
@@ -36,12 +36,12 @@ fn guest() -> Option<MutexGuard<'static, ()>> {
     Some(ALONE.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// The graph with other words in it, in a folder that is `name`'s own.
+/// The graph with edits in its text, in a folder of its own, named `name`.
 fn graph(name: &str, edits: &[(&str, &str)]) -> String {
     let text = fs::read_to_string(ours("graphs/dual_os/arm.yaml")).expect("the graph");
     let text = text.replace("../arm", &ours("graphs/arm").display().to_string());
     let text = text.replace("../../guest", &ours("guest").display().to_string());
-    // Nothing here is about time: a machine that is busy otherwise shall not decide it.
+    // These tests do not check times: a busy machine must not decide the result.
     let patient = [
         ("consecutive_max: 50", "consecutive_max: 100000"),
         ("lost_frames_max: 50", "lost_frames_max: 100"),
@@ -54,7 +54,7 @@ fn graph(name: &str, edits: &[(&str, &str)]) -> String {
     graph_in(name, &text)
 }
 
-/// What a drill says of these rows.
+/// The rows of a drill.
 fn drill(graph: &str, only: &str) -> Vec<Value> {
     let answer = sinew(["drill", graph, "--json", "--only", only]).ended_with(0).json();
     assert_eq!(answer["good"], true, "{answer:#}");
@@ -91,10 +91,10 @@ fn without_an_emulator_the_check_says_so() {
     assert!(answer.err.contains("qemu-system-arm"), "{}", answer.err);
 }
 
-/// Cycles of the drives until they are safe, of a controller that stands (SIGSTOP). The supervisor
-/// takes two seconds to notice.
+/// Cycles of the drives until they are safe, for a controller that is stopped (SIGSTOP). The
+/// supervisor takes two seconds to notice.
 fn cycles_until_safe(name: &str, guards_after: &str) -> u64 {
-    // The drives themselves would bear it for a long time.
+    // The drives themselves would tolerate it for a long time.
     let patient = ("after: 50}", "after: 20000}");
     let unwatched = ("domain: plant\n", "domain: plant\n    watchdog_ms: 6000\n");
     let graph = graph(name, &[patient, unwatched, ("after: 10 ", guards_after)]);
@@ -130,7 +130,7 @@ fn whatever_ends_a_guest_the_drives_stop_by_themselves() {
     }
 }
 
-/// What `sinew top` says of the guest's domain: its state, its process, how often it was restarted.
+/// The guest's domain in `sinew top`: its state, its process, how often it was restarted.
 fn of_guest(pid: &str) -> (String, u32, u64) {
     let top = sinew(["top", pid, "--once", "--json"]).ended_with(0).json();
     let domains = top["domains"].as_array().expect("domains");
@@ -168,7 +168,8 @@ fn a_guest_comes_back_in_a_new_life_and_its_links_go_on() {
             top["phase"] == "running" && control["threads"][0]["cycles"].as_u64() > Some(1500)
         });
     };
-    // A master that still starts would wait for the drives, and bear that the guest is gone.
+    // A master that is still starting would wait for the drives, and tolerate that the guest is
+    // gone.
     enabled();
     let agent = of_guest(&pid).1;
     let emulator = *children(agent).first().expect("the agent has started the emulator");
@@ -181,7 +182,7 @@ fn a_guest_comes_back_in_a_new_life_and_its_links_go_on() {
         top["phase"] == "held"
     });
     sinew(["reset", &pid]).ended_with(0);
-    // Frames pass through the guest again: else the master would stop the core at once.
+    // Frames pass through the guest again: otherwise the master would stop the core at once.
     enabled();
     let (_, agent, _) = of_guest(&pid);
     let emulator = *children(agent).first().expect("a new one");
@@ -190,13 +191,13 @@ fn a_guest_comes_back_in_a_new_life_and_its_links_go_on() {
     assert!(!is_alive(agent) && !is_alive(emulator), "nothing is left behind");
 }
 
-/// The order stands in the carve-out, where a guest can write, too. It obeys what nobody ordered,
-/// and that is a failure as any other: it does not keep the guest from coming back.
+/// The order is in the carve-out, where a guest can write too. So the guest can obey an order that
+/// nobody gave. This is a failure like any other: the guest is started again.
 #[test]
 fn a_guest_that_stops_though_nobody_told_it_to_is_restarted_by_its_policy() {
     let Some(_alone) = guest() else { return };
     let image = ours(IMAGE).with_file_name("trials").display().to_string();
-    // Where the guest sees the word of Linux.
+    // The address at which the guest sees Linux's order.
     let order = 0x6000_0000 + 0x80;
     let text = format!(
         "name: unasked\ndomains:\n  guard:\n    guest: {{image: {image}}}\n    restart: {{backoff: \
@@ -208,7 +209,7 @@ fn a_guest_that_stops_though_nobody_told_it_to_is_restarted_by_its_policy() {
     let run = Running::start(command);
     let pid = run.pid().to_string();
     wait_until("the run is there", || sinew(["top", &pid, "--once"]).status == Some(0));
-    // Each life does it again, and the next one comes all the same.
+    // Each life does this again, and the next life starts all the same.
     wait_until("a third life runs", || {
         let (state, _, restarts) = of_guest(&pid);
         state == "running" && restarts >= 2
@@ -221,7 +222,7 @@ fn a_guest_that_stops_though_nobody_told_it_to_is_restarted_by_its_policy() {
     }
 }
 
-/// The figures of `Board::needs`, against the emulator that is installed.
+/// The figures of `Board::needs`, checked with the installed emulator.
 #[test]
 fn a_guest_gets_ready_with_the_least_limits_that_a_check_accepts() {
     let Some(_alone) = guest() else { return };

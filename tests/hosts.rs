@@ -1,6 +1,6 @@
-//! Graphs on several hosts: each a run of its own, here on one machine.
+//! Graphs on several hosts. Each host is a run of its own, here all on one machine.
 //!
-//! Only of a program that is built with it: `cargo test --features hosts --test hosts`.
+//! Only in a program with this feature: `cargo test --features hosts --test hosts`.
 
 #[path = "cli/program.rs"]
 #[expect(dead_code, reason = "the tests of the command line use the rest of it")]

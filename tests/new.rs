@@ -1,5 +1,5 @@
-//! A crate of one's own: `sinew new` makes it, and it is built, tested, run and drilled as its user
-//! would do that. What it is made of is `examples/my_machine`.
+//! A user's own crate: `sinew new` makes it, and it is built, tested, run and drilled as its user
+//! would do. It is made from `examples/my_machine`.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -28,8 +28,8 @@ fn text(output: &Output) -> String {
     [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text)).concat()
 }
 
-/// Cargo in the new crate. Its settings name our target folder: what was built for these tests is
-/// not built again. Without a network.
+/// Runs Cargo in the new crate. Its settings name our target folder, so what was built for these
+/// tests is not built again. No network is used.
 fn cargo(folder: &Path, arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO"));
     command.args(arguments).current_dir(folder);
@@ -52,7 +52,7 @@ fn a_new_crate_builds_passes_its_tests_and_is_drilled() {
         assert!(!text.contains("my_machine"), "{}", file.display());
     }
 
-    // Its own tests: the nodes, the graph, a run of a second.
+    // The crate's own tests: the nodes, the graph, a run of a second.
     let tested = cargo(&crate_folder, &["test", "--quiet"]);
     assert!(tested.status.success(), "{}", text(&tested));
     assert!(!text(&tested).contains("warning: unused"), "{}", text(&tested));
@@ -60,12 +60,12 @@ fn a_new_crate_builds_passes_its_tests_and_is_drilled() {
     let drill = [&["run", "--quiet", "--", "drill", "graph.yaml", "--json"], &only[..]].concat();
     let drilled = cargo(&crate_folder, &drill);
     let report: Value = serde_json::from_slice(&drilled.stdout).expect("one JSON object");
-    // Whether the bar is kept depends on how busy the machine is: not looked at here.
+    // Whether the limit is kept depends on how busy the machine is, so it is not checked here.
     assert!(report["rows"].as_array().is_some_and(|rows| !rows.is_empty()), "{report}");
     one_mistake_is_one_error(&crate_folder);
 }
 
-/// What a beginner does wrong: a file, a piece of it, what stands there instead, what is said.
+/// Mistakes of a beginner: a file, a piece of it, its replacement, and the error.
 const MISTAKES: &[(&str, &str, &str, &str)] = &[
     (
         "oven",
@@ -95,7 +95,7 @@ fn one_mistake_is_one_error(crate_folder: &Path) {
         fs::write(&path, before.replace(good, wrong)).expect("a place for it");
         let said = text(&cargo(crate_folder, &["check", "--message-format", "short"]));
         fs::write(&path, before).expect("a place for it");
-        // Errors of what uses a type that is not there follow from it.
+        // Errors about uses of a missing type follow from the first error.
         let errors = said.lines().filter(|line| line.contains(": error"));
         let errors: Vec<_> = errors.filter(|line| !line.contains("E0432")).collect();
         assert!(errors.iter().any(|line| line.contains(expected)), "'{expected}' not in: {said}");
@@ -137,7 +137,8 @@ fn what_cannot_be_made_leaves_nothing() {
         assert_eq!(said.status.code(), Some(2), "{}", text(&said));
         assert!(text(&said).contains(expected), "{}", text(&said));
     }
-    // No file may be longer than a block: the lock file is, and what was made before it goes.
+    // No file may be longer than a block. The lock file is longer, and the files made before it are
+    // removed.
     let mut limited = Command::new("sh");
     limited.args(["-c", "trap '' XFSZ; ulimit -f 8; exec \"$0\" new half"]);
     let said = limited.arg(env!("CARGO_BIN_EXE_sinew")).current_dir(&place).output().expect("sh");

@@ -1,5 +1,5 @@
-//! A machine that is not the arm, in a program of its own: what is said of its tables when they are
-//! bad, and what a drill sees of it.
+//! A machine that is not the arm, in a program of its own: the errors for bad tables of this
+//! program, and its drills.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ const GRAPH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/one_axis/one_axi
 fn program() -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
     PROGRAM.get_or_init(|| {
-        // Our own target folder: what was built for these tests need not be built again.
+        // Our own target folder, so what was built for these tests need not be built again.
         let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("a folder in target");
         let status = Command::new(env!("CARGO"))
             .args(["build", "--quiet", "--example", "one_axis", "--manifest-path"])
@@ -27,7 +27,7 @@ fn program() -> &'static Path {
     })
 }
 
-/// The answer of the program, with rows in its table that must not be there.
+/// The answer of the program with additional rows in its table.
 fn answer(rows: &str, arguments: &[&str]) -> Output {
     let mut command = Command::new(program());
     command.args(arguments).env("SINEW_ROW", rows);
@@ -64,7 +64,7 @@ fn a_bad_table_is_refused_before_anything_else_with_all_that_is_wrong() {
     }
     let errors = json(&answer(&rows, &["check", "--json", GRAPH]));
     assert!(errors["errors"].as_array().is_some_and(|all| all.len() >= wrong.len()), "{errors}");
-    // Whoever has just built a bad table must still be able to end what runs.
+    // A user who has just built a bad table must still be able to end a run.
     let list = answer(&rows, &["list", "--json"]);
     assert_eq!(list.status.code(), Some(0), "{}", String::from_utf8_lossy(&list.stderr));
     assert_eq!(answer("", &["check", GRAPH]).status.code(), Some(0));
@@ -72,8 +72,8 @@ fn a_bad_table_is_refused_before_anything_else_with_all_that_is_wrong() {
 
 #[test]
 fn a_drill_sees_what_the_actuators_of_any_machine_hold() {
-    // A controller that the machine holds up for a while is obeyed all the same. Whether the bar is
-    // kept depends on how busy the machine is: not looked at here.
+    // A controller that the machine delays for a while is still obeyed. Whether the limit is kept
+    // depends on how busy the machine is, so it is not checked here.
     let text = fs::read_to_string(GRAPH).expect("the graph");
     let graph = Path::new(env!("CARGO_TARGET_TMPDIR")).join("one_axis_patient.yaml");
     fs::write(&graph, text.replace("after: 20", "after: 200")).expect("a place for it");
@@ -93,7 +93,7 @@ fn a_drill_sees_what_the_actuators_of_any_machine_hold() {
 
 #[test]
 fn a_drill_that_cannot_see_whether_it_was_safe_says_so_and_fails() {
-    // Long before the fault nobody commands the carriage any more, and its guard has acted.
+    // Long before the fault there are no more commands for the carriage, and its guard has acted.
     let quiet = ["--only", "node=sway,fault=panic", "--set", "sway.pushes_s=0.1"];
     let arguments = [&["drill", GRAPH], &quiet[..]].concat();
     let said = answer("", &[&arguments[..], &["--json"]].concat());

@@ -1,9 +1,9 @@
-//! A film is played: taken apart, decoded in a process of its own or under another operating
-//! system, shown in step with its sound; and whatever fails, the sound goes on and the picture
-//! comes back. Films are made by FFmpeg's own program. Nothing here is about how long anything
-//! takes.
+//! Plays a film: it is demultiplexed, decoded in a process of its own or under another operating
+//! system, and shown in step with its sound. Whatever fails, the sound goes on and the picture
+//! comes back. The films are made by FFmpeg's own program. These tests do not check how long
+//! anything takes.
 //!
-//! Only of a program that is built with it: `cargo test --features media --test player`.
+//! Only in a program with this feature: `cargo test --features media --test player`.
 
 #[path = "cli/program.rs"]
 #[expect(dead_code, reason = "the tests of the command line use the rest of it")]

@@ -1,4 +1,4 @@
-//! `--watch`: a graph that is edited while clients hammer it, well and badly.
+//! `--watch`: a graph that is edited, well and badly, while clients send many requests.
 
 #[path = "cli/program.rs"]
 #[expect(dead_code, reason = "the tests of the command line use the rest of it")]
@@ -28,8 +28,8 @@ use program::{Running, SINEW, calm, edited, folder, graph_in, send, sinew, wait_
 /// A client that waits longer than this for an answer has found a hang.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Tells clients to end, also when the test fails while they ask: else it would wait for them for
-/// ever and say nothing.
+/// Tells clients to end, also when the test fails while they send requests: otherwise the test
+/// would wait for them for ever and report nothing.
 struct Ends<'a>(&'a AtomicBool);
 
 impl Drop for Ends<'_> {
@@ -51,7 +51,7 @@ fn graph(text: &str) -> String {
     )
 }
 
-/// A run that looks at its file.
+/// A run that watches its file.
 struct Watched {
     running: Running,
     file: PathBuf,
@@ -63,7 +63,7 @@ impl Watched {
         Watched::of(graph_in(name, &graph("v0")), more)
     }
 
-    /// That of a graph that answers with `v0`.
+    /// A run of a graph that answers with `v0`.
     fn of(file: String, more: &[&str]) -> Watched {
         let file = PathBuf::from(file);
         let mut command = Command::new(SINEW);
@@ -80,13 +80,13 @@ impl Watched {
         watched
     }
 
-    /// How often it has told this.
+    /// How often it has printed this.
     fn count(&self, what: &str) -> usize {
         self.running.said().matches(what).count()
     }
 
-    /// Edits the file, in place or as editors do that put a new one there, and waits until it says
-    /// `what` of that.
+    /// Edits the file, either in place or as editors do that replace it by a new one. Waits until
+    /// the run prints `what` about it.
     fn edit(&self, text: &str, in_place: bool, what: &str) {
         let before = self.count(what);
         if in_place {
@@ -98,14 +98,13 @@ impl Watched {
         wait_until(&format!("it says '{what}' of:\n{text}"), || self.count(what) > before);
     }
 
-    /// A graph that answers with `text` at the port that this run has, with more said of the
-    /// listener.
+    /// A graph that answers with `text` at this run's port, with further options of the listener.
     fn fixed(&self, text: &str, more: &str) -> String {
         let port = self.address.rsplit(':').next().expect("a port");
         graph(text).replace("port: 0", &format!("port: {port}{more}"))
     }
 
-    /// The answer on a connection of its own; empty if there is none.
+    /// The answer on a new connection. Empty if there is none.
     fn ask(&self) -> String {
         let Ok(mut stream) = TcpStream::connect(&self.address) else { return String::new() };
         stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
@@ -122,8 +121,8 @@ impl Watched {
     }
 }
 
-/// Asks on one connection again and again, and on another one only where an answer says that it
-/// closes; how many answers came. Each must be one of a graph.
+/// Sends requests on one connection again and again, and opens another connection only if an answer
+/// says that this one closes. Returns the number of answers. Each must come from one of the graphs.
 fn ask_on_and_on(address: &str, done: &AtomicBool) -> u64 {
     let connect = || {
         let stream = TcpStream::connect(address).expect("it listens");
@@ -192,8 +191,8 @@ fn no_request_fails_while_the_graph_is_edited() {
     assert_eq!(watched.count("faulted"), 0, "{}", watched.running.said());
 }
 
-/// Asks over HTTP/2, several at once on a connection, again and again; how many answers came. Each
-/// must be one of a graph.
+/// Sends requests over HTTP/2, several at once on a connection, again and again. Returns the number
+/// of answers. Each must come from one of the graphs.
 fn ask_over_http2(address: &str, done: &AtomicBool) -> u64 {
     let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(async {
@@ -217,7 +216,8 @@ fn ask_over_http2(address: &str, done: &AtomicBool) -> u64 {
     })
 }
 
-/// Asks in `clients` ways at once while the listener is edited, in every turn or each second one.
+/// Sends requests from `clients` threads while the graph is edited. Every edit changes the
+/// listener, or only every second one: see `turns`.
 fn edit_the_listener(
     watched: &Watched,
     turns: usize,

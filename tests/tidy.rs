@@ -1,5 +1,5 @@
-//! STYLE.md as a test. Every rule is a function from a file to what is wrong with it, and is shown
-//! a file that violates it.
+//! STYLE.md as a test. Every rule is a function that returns what is wrong with a file. Each rule
+//! is tested with a file that violates it.
 
 use std::fs;
 use std::path::Path;
@@ -9,9 +9,9 @@ use tidy_rules::arrows::{FLOORS, wrong};
 use tidy_rules::names::{SHARED, shared};
 use tidy_rules::{File, RULES, WALK, WALK_LINES_MAX, WORDS, code_lines};
 
-/// Folders that hold nothing of ours.
+/// Folders without files of ours.
 const SKIPPED: [&str; 4] = [".git", "target", "corpus", "artifacts"];
-/// What is looked at; all else is data.
+/// The endings of files that are checked. All other files are data.
 const ENDINGS: [&str; 7] = ["rs", "toml", "md", "yaml", "yml", "sh", "css"];
 
 fn root() -> &'static Path {
@@ -23,7 +23,7 @@ fn is_looked_at(path: &Path) -> bool {
     path.ends_with(".ci/run") || ENDINGS.iter().any(|looked_at| ending == *looked_at)
 }
 
-/// Every file of ours below `folder`.
+/// Finds every file of ours below `folder`.
 fn files(folder: &Path, found: &mut Vec<File>) {
     let entries = fs::read_dir(folder).expect("a folder");
     let mut paths: Vec<_> = entries.map(|entry| entry.expect("an entry").path()).collect();
@@ -34,7 +34,7 @@ fn files(folder: &Path, found: &mut Vec<File>) {
                 files(&path, found);
             }
         } else if is_looked_at(&path) {
-            // A graph that tests bad input need not be UTF-8.
+            // A graph that tests bad input may be invalid UTF-8.
             let text = String::from_utf8_lossy(&fs::read(&path).expect("a file")).into_owned();
             let path = path.strip_prefix(root()).expect("below the root");
             found.push(File { path: path.display().to_string(), text });

@@ -1,6 +1,6 @@
-//! A guest that writes anything anywhere in its carve-out, before and between what Linux does with
-//! tables, names, letters and links: no panic, no byte outside the memory (it lies between two
-//! pages that nobody may touch), nothing found that does not lie inside.
+//! A guest that writes anything anywhere in its carve-out, before and between the work of Linux
+//! with tables, names, letters and links. There must be no panic, no access outside the memory (it
+//! lies between two guard pages), and nothing found that is not inside.
 #![no_main]
 
 use std::sync::atomic::Ordering::Relaxed;
@@ -15,30 +15,30 @@ use sinew_carve_out::{
 use sinew_core::sys::Region;
 use sinew_link::{Memory, PieceMemory, broadcast, latest, queue};
 
-/// What happens, one after the other.
+/// The steps of a run, in sequence.
 #[derive(Arbitrary, Debug)]
 enum Step {
     /// The guest writes a word.
     Lie { word: u16, value: u32 },
-    /// The guest moves a word by a little: the sizes and places that almost make sense.
+    /// The guest changes a word by a little: to sizes and offsets that are almost right.
     Shift { word: u16, by: i8 },
-    /// The guest writes what stands elsewhere.
+    /// The guest writes the value of another word.
     Copy { word: u16, from: u16 },
-    /// The guest writes a row of words.
+    /// The guest writes a sequence of words.
     Noise { word: u16, values: Vec<u32> },
-    /// A side makes something.
+    /// A side makes a named thing.
     Make { side: Side, name: u8, wish: Wish },
-    /// A side does the rest of what can be done with a name.
+    /// A side does one of the other operations on a name.
     Use { side: Side, name: u8, act: Act },
-    /// A side asks the other for anything.
+    /// A side sends any request to the other.
     Ask { side: Side, what: u8, name: u8, numbers: [u32; 5], data: Vec<u8> },
-    /// A side answers what it was asked, and reads its answers.
+    /// A side answers the requests to it, and reads its answers.
     Answer { side: Side },
     /// Linux reads all tables.
     Tables,
     /// Linux uses both ends of each link.
     Links,
-    /// Linux begins a new life; the memory is as the guest has left it.
+    /// Linux begins a new life in the memory as the guest has left it.
     Begin,
 }
 
@@ -69,7 +69,7 @@ enum Act {
     Serve,
 }
 
-/// Names are few, so that steps meet.
+/// One of a few names, so that steps use the same names.
 fn name(number: u8) -> Name {
     const NAMES: [&str; 6] = ["", "a", "b", "c", "d", "a name of more than thirty bytes"];
     Name::new(NAMES[usize::from(number) % NAMES.len()]).expect("short")
@@ -87,11 +87,11 @@ impl Wish {
     }
 }
 
-/// A life of the guest, of which each side has its own view.
+/// A life of the guest, with each side's own view.
 struct Life {
     memory: Region,
     registries: [Registry<Region>; 2],
-    /// `None` once they were refused or broken.
+    /// `None` after they were refused or broken.
     letters: [Option<Letters<Region>>; 2],
 }
 
@@ -117,7 +117,7 @@ impl Life {
         }
     }
 
-    /// What the guest writes; whether the step was such a one.
+    /// Writes as the guest, if the step is one of the guest's writes. Returns whether it was.
     fn lie(&self, step: &Step) -> bool {
         let words = self.memory.words();
         let at = |word: u16| usize::from(word) % words.len();
@@ -138,7 +138,7 @@ impl Life {
         true
     }
 
-    /// Whatever the sides answer, they answer.
+    /// Carries out a step. Any answer of the sides is right.
     fn carry_out(&mut self, step: &Step) {
         match step {
             Step::Make { side, name: number, wish } => {

@@ -1,4 +1,4 @@
-//! Any text as a G-code program; what is accepted can also be laid out in space.
+//! Any text as a G-code program. A program that is accepted can also be laid out in space.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

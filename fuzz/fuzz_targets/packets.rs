@@ -1,5 +1,5 @@
-//! What a client sends, as values: a line that is the query and a form, a line that is the content
-//! type, lines of headers up to an empty one, and the body.
+//! A client's request, as values: a line with the query and a form, a line with the content type,
+//! header lines up to an empty one, and the body.
 #![no_main]
 
 use bytes::Bytes;
@@ -22,7 +22,7 @@ fuzz_target!(|data: &[u8]| {
     assert_eq!(names.as_object().map(|all| all.len()), Some(headers.keys_len()));
     let content_type = HeaderValue::from_bytes(content_type).ok();
     check(decode::body(content_type.as_ref(), &Bytes::copy_from_slice(body)));
-    // So that JSON is reached without finding its type first.
+    // With the type, so that the fuzzer reaches JSON without having to find it.
     let json = HeaderValue::from_static("application/json");
     check(decode::body(Some(&json), &Bytes::copy_from_slice(body)));
 });
@@ -39,7 +39,7 @@ fn headers(head: &[u8]) -> HeaderMap {
     headers
 }
 
-/// A value that can be shown, or an error that is the sender's.
+/// The result must be a value that can be shown, or an error of the sender.
 fn check(decoded: Result<sinew_flow::Value, sinew_flow::Error>) {
     match decoded {
         Ok(value) => drop(value.to_json().expect("a value can be shown")),

@@ -1,5 +1,6 @@
-//! A peer that writes anything anywhere in a region, before and between what this side does: no
-//! panic, no byte outside the region (the sanitizer sees it), no wait without end.
+//! A peer that writes anything anywhere in a region, before and between the work of this side.
+//! There must be no panic, no access outside the region (the sanitizer detects it), and no endless
+//! wait.
 #![no_main]
 
 use std::alloc::{Layout as Bytes, alloc_zeroed, dealloc};
@@ -13,7 +14,7 @@ use sinew_link::{
     Layout, Memory, Os, RawMemory, Shape, Wait, broadcast, counter, create, latest, queue,
 };
 
-/// What is shared, and what happens to it.
+/// The link that is shared, and what happens to it.
 #[derive(Arbitrary, Debug)]
 struct Input {
     link: Link,
@@ -41,24 +42,24 @@ enum Step {
         word: u16,
         value: u32,
     },
-    /// The peer moves a word by a little: the positions that almost make sense.
+    /// The peer changes a word by a little: to positions that are almost right.
     Shift {
         word: u16,
         by: i8,
     },
     Write,
     Read,
-    /// A message is read before its turn, and a place looked up that is filled before its turn.
+    /// Reads a message before its turn, and looks up a place that is to be filled before its turn.
     Ahead {
         by: u8,
     },
     WaitRoom,
     WaitMessage,
-    /// Both ends are given up, and fresh ones attach.
+    /// Both ends are dropped, and new ones attach.
     Attach,
 }
 
-/// A clock that every look moves on, so that every wait ends.
+/// A clock that advances with every look, so that every wait ends.
 struct Clock(Cell<u64>);
 
 impl Os for Clock {
@@ -94,7 +95,7 @@ impl Region {
         unsafe { AtomicU32::from_ptr(self.memory.base().as_ptr().cast::<u32>().add(index)) }
     }
 
-    /// What the peer does; whether the step was the peer's.
+    /// Acts as the peer, if the step is the peer's. Returns whether it was.
     fn lie(&self, step: &Step) -> bool {
         match *step {
             Step::Lie { word, value } => self.word(word.into()).store(value, Ordering::Relaxed),
@@ -145,7 +146,7 @@ impl Ends {
         })
     }
 
-    /// Whatever the ends answer, they answer. `len` is that of the region.
+    /// Carries out a step. Any answer of the ends is right. `len` is the length of the region.
     fn carry_out(&mut self, step: &Step, message: &mut [u8], len: usize, clock: &Clock) {
         let soon = Some(clock.0.get() + 100_000);
         match (self, step) {
@@ -233,6 +234,6 @@ fuzz_target!(|input: Input| {
             (_, Some(ends)) => ends.carry_out(step, &mut message, shape.region_len(), &clock),
         }
     }
-    // Before the region they stand on.
+    // Before the region that they use.
     drop(ends);
 });

@@ -1,5 +1,5 @@
-//! Any table of routes, one `METHOD PATH` a line, and after an empty line any requests: the table
-//! is refused with reasons or leads every request to one of its outputs, or nowhere.
+//! Any table of routes, one `METHOD PATH` a line, and after an empty line any requests. The table
+//! is refused with reasons, or leads every request to one of its outputs, or to none.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

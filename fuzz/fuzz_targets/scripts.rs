@@ -1,4 +1,4 @@
-//! Any text as a script in any language, or as a template, about any packet: it is refused with a
+//! Any text as a script in any language, or as a template, with any packet. It is refused with a
 //! reason, or it answers, in bounded time and memory.
 #![no_main]
 
@@ -17,7 +17,7 @@ use tokio::task::LocalSet;
 fuzz_target!(|input: (u8, &str, &str)| {
     let (language, code, packet) = input;
     let language = ["text", "json", "yaml", "cel", "lua"][usize::from(language) % 5];
-    // A JSON string is a YAML string, but for pairs of surrogates, which the graph then refuses.
+    // A JSON string is a YAML string, except for pairs of surrogates, which the graph then refuses.
     let code = serde_json::Value::from(code);
     let text = format!(
         "- {{kind: test, name: begin, ports: {{out: [{{name: a, port: in}}]}}}}\n\
@@ -39,7 +39,7 @@ fuzz_target!(|input: (u8, &str, &str)| {
     let packet = json.map_or_else(|| Value::text(packet), Value::from);
     let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
     let _ = LocalSet::new().block_on(&runtime, async {
-        // Twice: what the first left behind must not matter to the second.
+        // Twice, as the first run must not affect the second.
         let _ = fixture.open("begin", 0, packet.clone(), Duration::from_secs(5)).await;
         fixture.open("begin", 0, packet, Duration::from_secs(5)).await
     });

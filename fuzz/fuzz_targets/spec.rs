@@ -1,4 +1,4 @@
-//! Any text as a spec: the compiler answers with a plan or with diagnostics, and both can be shown.
+//! Any text as a spec. The compiler answers with a plan or with diagnostics, and both can be shown.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

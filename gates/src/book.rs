@@ -1,11 +1,12 @@
-//! The file of figures: what each verb takes, with what that was counted, and why it is so.
+//! The file of figures: how many instructions each verb takes, with which tools they were counted,
+//! and the reason for each figure.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Display, Formatter};
 
 use serde::Deserialize;
 
-/// What must be the same for two counts to say something about the program alone.
+/// What must be the same so that the difference of two counts comes from the program alone.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Tools {
@@ -25,9 +26,9 @@ impl Display for Tools {
 /// A verb's row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Row {
-    /// Of all repetitions of the verb.
+    /// Instructions of all repetitions of the verb.
     pub(crate) instructions: u64,
-    /// Why it is not another figure.
+    /// The reason for this figure.
     pub(crate) why: String,
 }
 
@@ -38,7 +39,7 @@ pub(crate) struct Book {
     pub(crate) verbs: BTreeMap<String, Row>,
 }
 
-/// As it stands in the file.
+/// The file's content as it is written.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Written {
@@ -63,7 +64,7 @@ impl Book {
     /// Reads the file's text.
     ///
     /// # Errors
-    /// What is wrong with it and in which line.
+    /// What is wrong with the text, and in which line.
     pub(crate) fn read(text: &str) -> Result<Book, String> {
         let written: Written = serde_json::from_str(text).map_err(|error| error.to_string())?;
         let mut verbs = BTreeMap::new();
@@ -75,7 +76,7 @@ impl Book {
         Ok(Book { tools: written.tools, verbs })
     }
 
-    /// The file's text: a line for each verb, so that a change shows what it changes.
+    /// The file's text: one line for each verb, so that a diff shows which verbs changed.
     pub(crate) fn write(&self) -> String {
         let Tools { compiler, valgrind, libc, machine } = &self.tools;
         let row = |(verb, Row { instructions, why }): (&String, &Row)| {

@@ -1,33 +1,33 @@
-//! Fresh counts beside the file: which verb rings, and why.
+//! Compares fresh counts with the file: which verb rings, and why.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Display, Formatter};
 
 use crate::book::{Book, Row, Tools};
 
-/// How much of a verb's figure it may rise by, in per cent. Two counts of one program differ by
-/// where hash tables put things, which is chance: by 0.4 per cent at most so far.
+/// How much a verb's figure may rise, in per cent. Two counts of one program differ because hash
+/// tables place entries at random: by 0.4 per cent at most so far.
 pub(crate) const RISE_MAX: f64 = 2.0;
 
 /// Instructions of each verb.
 pub(crate) type Counts = BTreeMap<String, u64>;
 
-/// Something that is not as the file says.
+/// A difference from the file.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Finding {
-    /// It takes more than it may.
+    /// The verb takes more than it may.
     Rose { verb: String, was: u64, is: u64 },
-    /// It takes less: good, and the next rise would hide below the old figure.
+    /// The verb takes less. This is good, but a later rise could hide below the old figure.
     Fell { verb: String, was: u64, is: u64 },
-    /// It was counted, and the file does not know it.
+    /// The verb was counted, and is not in the file.
     NotInFile(String),
-    /// The file knows it, and it was not counted.
+    /// The verb is in the file, and was not counted.
     NotCounted(String),
-    /// Its figure has no reason.
+    /// The verb's figure has no reason.
     NoReason(String),
-    /// Its figure rose in the file, and the reason is that of the figure before.
+    /// The verb's figure rose in the file, but its reason is still the old one.
     OldReason(String),
-    /// The file was made with something else, so nothing is shown.
+    /// The file was made with other tools, so a comparison shows nothing.
     OtherTools { file: Tools, here: Tools },
 }
 
@@ -84,7 +84,7 @@ impl Display for Finding {
     }
 }
 
-/// What is not as the file says. Of verbs that were not asked for nothing is said.
+/// The differences from the file. Verbs that were not asked for are ignored.
 pub(crate) fn compare(
     book: &Book,
     tools: &Tools,
@@ -114,7 +114,7 @@ pub(crate) fn compare(
         }
         let was = row.instructions;
         match change(was, is) {
-            // What says nothing of the program is not said of it.
+            // A difference that does not come from the program is not reported.
             _ if book.tools != *tools => {}
             more if more > RISE_MAX => findings.push(Finding::Rose { verb, was, is }),
             less if less < -RISE_MAX => findings.push(Finding::Fell { verb, was, is }),
@@ -124,7 +124,7 @@ pub(crate) fn compare(
     findings
 }
 
-/// Verbs whose figure rose from one version of the file to the next with the old reason.
+/// Verbs whose figure rose from one version of the file to the next, with the same reason.
 pub(crate) fn unexplained(before: &Book, now: &Book) -> Vec<Finding> {
     let rose = |(name, row): &(&String, &Row)| {
         before.verbs.get(*name).is_some_and(|old| {
@@ -134,10 +134,10 @@ pub(crate) fn unexplained(before: &Book, now: &Book) -> Vec<Finding> {
     now.verbs.iter().filter(rose).map(|(name, _)| Finding::OldReason(name.clone())).collect()
 }
 
-/// Whether a reason says anything.
+/// Whether a reason is given.
 ///
 /// # Errors
-/// It does not.
+/// The reason is empty.
 pub(crate) fn check(reason: &str) -> Result<(), String> {
     match reason.trim() {
         "" => Err("--bless needs a reason: it stands beside each new figure".into()),
@@ -145,8 +145,8 @@ pub(crate) fn check(reason: &str) -> Result<(), String> {
     }
 }
 
-/// The file after these counts were accepted for this reason. A figure that is nearly the old one
-/// stays: else many small rises would never ring. Verbs that were not counted are no more.
+/// The file after these counts were accepted for this reason. A figure that is close to the old one
+/// stays: otherwise many small rises would never ring. Verbs that were not counted are removed.
 pub(crate) fn blessed(book: Option<&Book>, tools: &Tools, counts: &Counts, reason: &str) -> Book {
     let old = book.filter(|book| book.tools == *tools);
     let row = |(name, &instructions): (&String, &u64)| {

@@ -13,10 +13,10 @@ use crate::book::Tools;
 use crate::compare::Counts;
 use crate::verbs::{Verb, Work};
 
-/// What a command says.
+/// The output of a command.
 ///
 /// # Errors
-/// It cannot be started, or fails.
+/// The command cannot be started, or fails.
 fn output(command: &mut Command) -> Result<String, String> {
     let name = command.get_program().to_string_lossy().into_owned();
     let output = command.output().map_err(|error| match error.kind() {
@@ -30,10 +30,10 @@ fn output(command: &mut Command) -> Result<String, String> {
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
-/// What counts here.
+/// The tools that are used for counting here.
 ///
 /// # Errors
-/// Which of it is missing, and what to install.
+/// Which tool is missing, and what to install.
 pub(crate) fn tools() -> Result<Tools, String> {
     let valgrind = output(Command::new("valgrind").arg("--version")).map_err(|why| {
         format!(
@@ -46,8 +46,8 @@ pub(crate) fn tools() -> Result<Tools, String> {
     Ok(Tools { compiler, valgrind, libc, machine: machine() })
 }
 
-/// What a program can see of the machine under valgrind, too: the set of instructions that
-/// valgrind offers where the processor has it, and whether the clock is read by one.
+/// What a program under valgrind can see of the machine: the instruction set that valgrind offers
+/// on this processor, and whether there is an instruction that reads the clock.
 fn machine() -> String {
     let clock = if Clock::calibrate().rate() > 0.0 { "constant counter" } else { "no counter" };
     let vectors = if has_avx2() { "avx2" } else { "no avx2" };
@@ -64,16 +64,17 @@ fn has_avx2() -> bool {
     false
 }
 
-/// What callgrind counts: this function, found by its name, and all that it calls.
+/// The function that callgrind counts, found by its name, with everything that it calls.
 #[inline(never)]
 pub(crate) fn counted_verb(work: &mut Work) {
     work();
 }
 
-/// Counts these verbs, as many at a time as there are CPUs; `mistaken` counts their twins.
+/// Counts these verbs, as many at a time as there are CPUs. With `mistaken`, counts their variants
+/// with a mistake.
 ///
 /// # Errors
-/// One could not be counted.
+/// One verb could not be counted.
 pub(crate) fn counts(verbs: &[&Verb], mistaken: bool) -> Result<Counts, String> {
     let folder = folder()?;
     let (next, counts) = (AtomicUsize::new(0), Mutex::new(Ok(Counts::new())));
@@ -81,7 +82,7 @@ pub(crate) fn counts(verbs: &[&Verb], mistaken: bool) -> Result<Counts, String> 
     thread::scope(|scope| {
         for _ in 0..lanes {
             scope.spawn(|| {
-                // Orders nothing: it deals out the verbs.
+                // Relaxed: the counter only distributes the verbs.
                 while let Some(verb) = verbs.get(next.fetch_add(1, Ordering::Relaxed)) {
                     let count = count(verb, mistaken, &folder);
                     let mut counts = counts.lock().expect("nobody panics with it");
@@ -97,7 +98,7 @@ pub(crate) fn counts(verbs: &[&Verb], mistaken: bool) -> Result<Counts, String> 
     counts.into_inner().expect("nobody panics with it")
 }
 
-/// Where callgrind leaves what it saw, for who asks it where the instructions are.
+/// The folder for callgrind's output, for people who want to see where the instructions are.
 fn folder() -> Result<PathBuf, String> {
     let program = env::current_exe().map_err(|error| format!("who am I: {error}"))?;
     let folder = program.parent().unwrap_or(Path::new(".")).join("gates");
@@ -111,7 +112,7 @@ fn count(verb: &Verb, mistaken: bool, folder: &Path) -> Result<u64, String> {
     let file = folder.join(format!("{}.callgrind", name.replace('/', "_")));
     let program = env::current_exe().map_err(|error| format!("who am I: {error}"))?;
     let mut valgrind = Command::new("valgrind");
-    // The same surroundings everywhere.
+    // The same environment everywhere.
     valgrind.env_clear().envs(env::var_os("PATH").map(|path| ("PATH", path)));
     valgrind.args(["--tool=callgrind", "--toggle-collect=*counted_verb*"]);
     valgrind.arg(format!("--callgrind-out-file={}", file.display()));

@@ -1,5 +1,5 @@
 //! Counts the instructions of the hot verbs and compares them with `gates/instructions.json`. Exit
-//! status: 0 nothing rings, 1 something does, or nothing could be shown, 2 bad request.
+//! status: 0 nothing rings, 1 something rings or nothing could be shown, 2 bad request.
 
 #![expect(
     clippy::print_stdout,
@@ -77,7 +77,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Does a verb; callgrind watches.
+/// Carries out a verb while callgrind counts.
 fn do_verb(name: &str, mistaken: bool) -> ExitCode {
     let Some(verb) = VERBS.iter().find(|verb| verb.name == name) else {
         eprintln!("error: no verb '{name}'");
@@ -88,7 +88,7 @@ fn do_verb(name: &str, mistaken: bool) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Whether nothing rings.
+/// Returns whether nothing rings.
 fn gate(args: &Args, verbs: &[&Verb]) -> Result<bool, String> {
     let usual = Path::new(env!("CARGO_MANIFEST_DIR")).join("instructions.json");
     let file = args.file.as_ref().unwrap_or(&usual);
@@ -124,7 +124,7 @@ fn gate(args: &Args, verbs: &[&Verb]) -> Result<bool, String> {
     Ok(is_silent)
 }
 
-/// Says what was found, and whether nothing of it rings.
+/// Prints the findings. Returns whether none of them rings.
 fn told(findings: &[Finding]) -> bool {
     for finding in findings {
         let word = if finding.rings() { "error" } else { "note" };
@@ -133,7 +133,7 @@ fn told(findings: &[Finding]) -> bool {
     !findings.iter().any(Finding::rings)
 }
 
-/// The file; `None` if there is none yet.
+/// The file. `None` if it does not exist yet.
 fn read(file: &Path) -> Result<Option<Book>, String> {
     let name = file.display();
     match fs::read_to_string(file) {
@@ -143,8 +143,7 @@ fn read(file: &Path) -> Result<Option<Book>, String> {
     }
 }
 
-/// The file as it was before its last change, if git knows that: what is not yet committed is a
-/// change too.
+/// The file before its last change, if git knows it. A change that is not committed yet counts too.
 fn earlier(file: &Path) -> Option<Book> {
     let (folder, name) = (file.parent()?, file.file_name()?.to_str()?);
     let git = |args: &[&str]| {
@@ -155,11 +154,11 @@ fn earlier(file: &Path) -> Option<Book> {
     let is_committed = git(&["status", "--porcelain", "--", name])?.is_empty();
     let last = git(&["log", "-1", "--format=%H", "--", name])?;
     let before = if is_committed { format!("{}~1", last.trim()) } else { "HEAD".to_owned() };
-    // The first version has none before it.
+    // The first version has no earlier one.
     Book::read(&git(&["show", &format!("{before}:./{name}")])?).ok()
 }
 
-/// A table of what was counted, in one round or several.
+/// A table of the counts, of one round or several.
 fn show(book: Option<&Book>, rounds: &[Counts]) {
     let mut verbs: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
     for (name, count) in rounds.iter().flatten() {

@@ -1,4 +1,4 @@
-//! The gate rings for mistakes, and is silent without. What counts needs an optimised build:
+//! The gate rings for mistakes, and does not ring without them. Counting needs an optimised build:
 //! `cargo test --release -p sinew-gates --test rings`
 
 use std::ffi::OsStr;
@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
-/// The mistake of the source, and one that allocates, as patches of this house.
+/// A mistake found in the source, and one that allocates, as patches in this repository.
 const MISTAKES: [&str; 2] = ["lock_across_open", "allocation_per_message"];
 /// The verbs that they slow down.
 const VERBS: [&str; 2] = ["flow/open", "queue_send/64"];
@@ -25,7 +25,7 @@ fn gate(program: impl AsRef<OsStr>, arguments: &[&str]) -> Output {
     gate.output().expect("the gate")
 }
 
-/// Its answer, if it ended so: what it found, what it showed.
+/// The output of a gate that ended with `status`: what it found, and what it showed.
 #[track_caller]
 fn ended(output: &Output, status: i32) -> (String, String) {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -63,7 +63,7 @@ fn the_mistakes_in_the_source_ring() {
     let copy = Path::new(env!("CARGO_TARGET_TMPDIR")).join("mistaken");
     let files = Command::new("git").arg("-C").arg(root()).args(["ls-files", "-z"]).output();
     let files = String::from_utf8(files.expect("git").stdout).expect("names are text");
-    // What an earlier run has built there stays.
+    // Files that an earlier run has built there stay.
     for file in files.split_terminator('\0') {
         let (from, to) = (root().join(file), copy.join(file));
         fs::create_dir_all(to.parent().expect("a folder")).expect("a folder");

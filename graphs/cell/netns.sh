@@ -13,7 +13,7 @@
 #   sudo graphs/cell/netns.sh down
 set -euo pipefail
 
-# Another word lets tests have networks of their own.
+# Tests set another word, to have networks of their own.
 word=${SINEW_NETNS:-sinew}
 hosts=(cell office hall)
 # TEST-NET-2 of RFC 5737: nobody routes it.

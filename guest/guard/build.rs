@@ -2,6 +2,6 @@
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
-    // The build script of sinew-guest puts it where the linker looks.
+    // The build script of sinew-guest puts the script where the linker looks.
     println!("cargo:rustc-link-arg-bins=-Tguest.ld");
 }

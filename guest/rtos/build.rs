@@ -1,4 +1,4 @@
-//! Builds the FreeRTOS kernel and hands the linker script to whoever links a guest.
+//! Builds the FreeRTOS kernel and hands the linker script to the build of each guest.
 
 use std::env;
 use std::fs;
@@ -28,7 +28,7 @@ fn main() {
     for flag in ["-O2", "-g1", "-ffreestanding", "-ffunction-sections", "-marm", "-Wall"] {
         build.flag(flag);
     }
-    // Calls pass floats in integer registers, as the Rust target does. The unit is named only for
+    // Calls pass floats in integer registers, as the Rust target does. The FPU is named only for
     // the port's assembler, which saves its registers.
     for flag in ["-march=armv7-a", "-mfloat-abi=soft", "-mfpu=neon"] {
         build.flag(flag);

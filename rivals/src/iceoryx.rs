@@ -1,10 +1,10 @@
-//! iceoryx2: publish and subscribe over shared memory, its `ipc` service, one for each way with one
-//! publisher and one subscriber, history 0, no safe overflow (a full buffer makes the publisher
-//! wait: nothing is lost), polled. Between threads each side has its own node, as its ports stay on
-//! the thread that made them.
+//! iceoryx2: publish and subscribe over shared memory. Its `ipc` service is used, one for each
+//! direction with one publisher and one subscriber, history 0, no safe overflow (a full buffer
+//! makes the publisher wait, so nothing is lost), polled. Between threads each side has its own
+//! node, as its ports stay on the thread that made them.
 //!
-//! In place, `write_from_fn` fills the loan, and the reader sums where the message lies. The loan
-//! is made of words or of pieces of 16 KiB, copied from a buffer that is near: whichever is faster
+//! In place, `write_from_fn` fills the loan, and the reader sums the message in place. The loan is
+//! made of words, or of pieces of 16 KiB that are copied from a nearby buffer: whichever is faster
 //! for iceoryx2. Between processes, medians of twelve rounds with words and with pieces: 64 KiB
 //! there and back 26.7 and 25.4 us, per message 6.8 and 6.3; 1 MiB there and back 240 and 217 us,
 //! but per message 74 and 78. So only streams of 1 MiB are made of words.
@@ -36,11 +36,11 @@ pub(crate) const PART: &str = "iceoryx2";
 
 type Service<E> = PortFactory<ipc::Service, [E], ()>;
 
-/// What a message is made of, to iceoryx2.
+/// The element type of a message, for iceoryx2.
 trait Element: Copy + Debug + ZeroCopySend + 'static {
-    /// Words of one.
+    /// Words of an element.
     const WORDS: usize;
-    /// One of which every word is `word`.
+    /// An element in which every word is `word`.
     fn of(word: u64) -> Self;
     /// All words of a message.
     fn words(message: &[Self]) -> &[u64];
@@ -60,9 +60,9 @@ impl Element for u64 {
     }
 }
 
-/// 16 KiB, as much as ours writes at once.
+/// 16 KiB, as much as ours writes at a time.
 type Piece = [u64; 2048];
-/// Larger messages in a stream are made of words.
+/// In a stream, larger messages are made of words.
 const PIECED_BYTES_MAX: usize = 65_536;
 
 impl Element for Piece {
@@ -83,16 +83,17 @@ fn failed(error: impl Debug) -> Gone {
     Gone(format!("iceoryx2: {error:?}"))
 }
 
-/// Both ways, as one side sees them.
+/// Both directions, as one side sees them.
 struct Ports<'a, E: Element> {
     there: Publisher<ipc::Service, [E], ()>,
     back: Subscriber<ipc::Service, [E], ()>,
     waiting: Waiting<'a>,
-    /// Of a message.
+    /// Elements of a message.
     elements: usize,
 }
 
-/// Messages are written to a buffer and copied in; copied out to it and read there.
+/// Messages are written to a buffer and copied in; they are copied out to the buffer and read
+/// there.
 struct Copied<'a> {
     ports: Ports<'a, u64>,
     buffer: Vec<u64>,
@@ -115,7 +116,7 @@ impl Side for Copied<'_> {
     }
 }
 
-/// Messages are written and read where iceoryx2 keeps them.
+/// Messages are written and read in place, in the memory of iceoryx2.
 struct InPlace<'a, E: Element>(Ports<'a, E>);
 
 impl<E: Element> Side for InPlace<'_, E> {
@@ -151,7 +152,7 @@ fn service<E: Element>(
         .map_err(failed)
 }
 
-/// Waits until a service has so many subscribers, or the other side is gone.
+/// Waits until a service has `count` subscribers, or the other side is gone.
 fn await_subscribers<E: Element>(
     service: &Service<E>,
     count: usize,
@@ -165,7 +166,7 @@ fn await_subscribers<E: Element>(
     Ok(())
 }
 
-/// Plays a role on two services, which the first of both sides creates.
+/// Plays a role on two services. The side that comes first creates them.
 fn play<R: Role>(form: &Form, names: [&str; 2], life: &Life, role: R) -> Result<R::Found, Gone> {
     set_log_level(LogLevel::Error);
     let node = NodeBuilder::new().create::<ipc::Service>().map_err(failed)?;
@@ -202,7 +203,7 @@ fn ports<'a, E: Element>(
         .initial_max_slice_len(elements)
         .max_loaned_samples(1)
         .set_backpressure_handler(|full| {
-            // Without it a publisher waits for ever for a subscriber that was killed.
+            // Otherwise a publisher waits for ever for a subscriber that was killed.
             if full.elapsed_time < Duration::from_nanos(SILENT_NS_MAX) {
                 BackpressureAction::Retry
             } else {
@@ -219,10 +220,10 @@ fn ports<'a, E: Element>(
     })
 }
 
-/// Names of two services that nobody had before.
+/// Names of two services that were not used before.
 fn names() -> [String; 2] {
     static COUNT: AtomicU32 = AtomicU32::new(0);
-    // Relaxed: only the number counts.
+    // Relaxed: only the count is used.
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
     ["there", "back"].map(|way| format!("sinew-rivals/{}/{count}/{way}", std::process::id()))
 }
@@ -246,7 +247,7 @@ pub(crate) fn between_processes(cell: &Cell) -> Result<Found, Gone> {
     })
 }
 
-/// The far process: what is there for the near side is back for this one.
+/// The far process: the near side's service there is its service back.
 pub(crate) fn far(text: &str, _: Vec<OwnedFd>) -> Result<(), Gone> {
     let mut words = text.splitn(3, ' ');
     let (Some(back), Some(there), Some(form)) = (words.next(), words.next(), words.next()) else {

@@ -5,11 +5,11 @@
 //!     [--quick] [--rounds N] [--only NAME,...] [--out FILE.json]
 //! ```
 //!
-//! prints the table; `sinew lab link --rivals FILE.json` shows it beside its own rows. Every round
-//! measures every contender in turn, with the token (the least that a round trip can cost) before
-//! and after each. Both sides of all contenders write and read every byte of every message, each on
-//! a CPU of its own. How each rival is used stands at the top of its file: [`rings`], [`iceoryx`],
-//! [`tachyon`]; [`sinew`] is ours. What is polled is measured with both ways to [`poll`].
+//! prints the table. `sinew lab link --rivals FILE.json` shows it beside its own rows. Every round
+//! measures every contender in turn, and before and after each the token (the minimum that a round
+//! trip can cost). Both sides of all contenders write and read every byte of every message, each on
+//! a CPU of its own. The top of each rival's file says how it is used: [`rings`], [`iceoryx`],
+//! [`tachyon`]; [`sinew`] is ours. Each polled contender is measured with both ways to [`poll`].
 
 mod iceoryx;
 mod measure;
@@ -37,7 +37,7 @@ use sinew_lab::show;
 
 use self::run::Line;
 
-/// What the far processes do.
+/// The parts that far processes play.
 const PARTS: &[FarSide] = &[
     FarSide { name: sinew::PART, run: sinew::far },
     FarSide { name: iceoryx::PART, run: iceoryx::far },
@@ -45,7 +45,7 @@ const PARTS: &[FarSide] = &[
     FarSide { name: tachyon::PART, run: tachyon::far },
 ];
 
-/// Most rounds that may be asked for: at ten seconds each some hours.
+/// Most rounds that may be asked for: at ten seconds each, some hours.
 const ROUNDS_MAX: i64 = 1000;
 
 /// Measure other queues and shared-memory links beside ours.
@@ -78,16 +78,17 @@ fn main() -> ExitCode {
         Ok(false) => ExitCode::SUCCESS,
         Ok(true) => ExitCode::FAILURE,
         Err(why) => {
-            // With standard error closed there is nobody to tell.
+            // If standard error is closed, the error cannot be reported.
             let _ = writeln!(io::stderr(), "error: {why}");
             ExitCode::from(2)
         }
     }
 }
 
-/// Measures, prints and writes; whether it was interrupted.
+/// Measures, prints and writes. Returns whether it was interrupted.
 fn run(arguments: &Arguments) -> Result<bool, String> {
-    // Opened first: a file that cannot be written is known before minutes have passed.
+    // Opened first, so that a file that cannot be written is reported before the minutes of
+    // measuring.
     let out = match &arguments.out {
         Some(path) => {
             let refused = |error| format!("cannot write {}: {error}", path.display());
@@ -97,7 +98,7 @@ fn run(arguments: &Arguments) -> Result<bool, String> {
     };
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
-        // The first one ends the run after the current row, the second one ends it at once.
+        // The first signal ends the run after the current row, the second one ends it at once.
         signal_hook::flag::register_conditional_default(signal, Arc::clone(&stop))
             .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&stop)))
             .map_err(|error| format!("cannot be told of signal {signal}: {error}"))?;

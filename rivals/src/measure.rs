@@ -10,21 +10,21 @@ use sinew_lab::harness::{Access, Cpus, Found, Gone, Side, What, answer, stop, ti
 
 use crate::poll::Poll;
 
-/// What both sides of a link must agree on; it is handed to a far process as text.
+/// What both sides of a link must agree on. It is handed to a far process as text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Form {
     pub(crate) what: What,
     pub(crate) access: Access,
-    /// Of a message.
+    /// Bytes of a message.
     pub(crate) bytes: usize,
-    /// Messages that a link holds.
+    /// Messages that a link can hold.
     pub(crate) capacity: usize,
     /// How both sides wait.
     pub(crate) poll: Poll,
 }
 
 impl Form {
-    /// Words of a message.
+    /// Count of words in a message.
     pub(crate) fn words(&self) -> usize {
         self.bytes / size_of::<u64>()
     }
@@ -64,16 +64,16 @@ pub(crate) struct Cell {
     pub(crate) budget: Duration,
 }
 
-/// What a side is made for.
+/// The role of a side.
 pub(crate) trait Role {
-    /// What comes of it.
+    /// The result of the role.
     type Found;
 
-    /// Plays it to its end.
+    /// Plays the role to its end.
     fn play(self, side: &mut impl Side) -> Result<Self::Found, Gone>;
 }
 
-/// The far side's: to answer until it is told to stop.
+/// The role of the far side: to answer until it is told to stop.
 pub(crate) struct Answer;
 
 impl Role for Answer {
@@ -84,7 +84,7 @@ impl Role for Answer {
     }
 }
 
-/// The near side's: to measure, and to tell the far side to stop.
+/// The role of the near side: to measure, and to tell the far side to stop.
 impl Role for &Cell {
     type Found = Found;
 

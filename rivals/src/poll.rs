@@ -1,6 +1,6 @@
-//! How a side waits that finds nothing: how often it looks decides much of what a queue costs, for
-//! each look takes the line from the core that is about to write it. A reader that catches up with
-//! a writer and looks at once does so for every single message.
+//! How a side waits when it finds nothing. The rate of its looks decides much of the cost of a
+//! queue, as each look takes the cache line from the core that is about to write it. A reader that
+//! has caught up with a writer and looks at once does so for every message.
 //!
 //! So every rival that is polled from here is measured with both ways of polling, and judged by the
 //! better one. Ours waits by its own `wait`, whose gaps are those of [`Poll::Gap`].
@@ -17,9 +17,9 @@ use crate::measure::Form;
 words! {
     /// What a side does between two looks.
     pub(crate) enum Poll {
-        /// One `spin_loop` hint, as the documentation of most rivals has it.
+        /// One `spin_loop` hint, as in the documentation of most rivals.
         Pause = "pause",
-        /// What our own wait does after its first polls: 50 ns in a short queue, ten times that in
+        /// The gap of our own wait after its first polls: 50 ns in a short queue, ten times that in
         /// a longer one.
         Gap = "gap",
         /// The rival waits by itself.
@@ -28,26 +28,26 @@ words! {
 }
 
 impl Poll {
-    /// For a rival that is polled from here.
+    /// Both ways, for a rival that is polled from here.
     pub(crate) const BOTH: &'static [Poll] = &[Poll::Pause, Poll::Gap];
 }
 
-/// Looks at the queue between two looks at the life.
+/// Looks at the queue between two checks of the other side's life.
 const LOOKS_PER_LIFE: u32 = 1 << 16;
 
 /// All waits of one side.
 pub(crate) struct Waiting<'a> {
     life: &'a Life,
-    /// Of the current wait; set when it has become a long one.
+    /// Patience of the current wait; set when the wait has become long.
     patience: Patience<'a>,
-    /// Hints between two looks.
+    /// Count of hints between two looks.
     pauses: u32,
-    /// For a link that waits by itself.
+    /// The waits of a link that waits by itself.
     pub(crate) own: Waits,
 }
 
 impl<'a> Waiting<'a> {
-    /// In the manner that the form says.
+    /// Waits in the way that the form gives.
     pub(crate) fn new(form: &Form, life: &'a Life) -> Waiting<'a> {
         let pauses = match form.poll {
             Poll::Gap => tuning(&Shape::queue(form.bytes as u32, 0, form.capacity as u32)).pauses,
@@ -56,13 +56,13 @@ impl<'a> Waiting<'a> {
         Waiting { life, patience: life.patience(), pauses, own: Waits::new(life.clone()) }
     }
 
-    /// One pause, after a look that found nothing; `looks` counts those of this wait.
+    /// Pauses once after a look that found nothing; `looks` counts the looks of this wait.
     #[inline(always)]
     pub(crate) fn pause(&mut self, looks: &mut u32) -> Result<(), Gone> {
         (0..self.pauses).for_each(|_| spin_loop());
         *looks = looks.wrapping_add(1);
         if looks.is_multiple_of(LOOKS_PER_LIFE) {
-            // Only now, as for ours: no store to the stack for each message.
+            // Only now, as for ours, so that there is no store to the stack for each message.
             return self.look_at_life(*looks == LOOKS_PER_LIFE);
         }
         Ok(())

@@ -1,5 +1,5 @@
 //! Queues between two threads of one process: every message is copied in and out, and both sides
-//! poll the `try_` verbs in both manners of [`poll`](crate::poll). The two that can also sleep have
+//! poll the `try_` verbs in both ways of [`poll`](crate::poll). The two that can also sleep have
 //! rows in which they wait by themselves.
 
 use std::hint::black_box;
@@ -12,22 +12,22 @@ use sinew_lab::harness::{Found, Gone, Life, Side, on_threads};
 use crate::measure::{Answer, Cell, Role as _};
 use crate::poll::Waiting;
 
-/// Reads all of a message; its first word.
+/// Reads all of a message. Returns its first word.
 #[inline(always)]
 pub(crate) fn read(message: &[u64]) -> u64 {
     black_box(message.iter().fold(0_u64, |sum, word| sum.wrapping_add(*word)));
     message[0]
 }
 
-/// The end of a queue that writes.
+/// The writing end of a queue.
 pub(crate) trait Writer: Send {
-    /// Sends a message of which each word is this one, waiting for room.
+    /// Sends a message in which each word is `word`, after waiting for room.
     fn send(&mut self, word: u64, waiting: &mut Waiting<'_>) -> Result<(), Gone>;
 }
 
-/// The end that reads.
+/// The reading end of a queue.
 pub(crate) trait Reader: Send {
-    /// Waits for a message and reads all of it; its first word.
+    /// Waits for a message and reads all of it. Returns its first word.
     fn receive(&mut self, waiting: &mut Waiting<'_>) -> Result<u64, Gone>;
 }
 
@@ -40,8 +40,8 @@ pub(crate) trait Ring {
     fn open<const N: usize>(capacity: usize) -> Result<(impl Writer, impl Reader), Gone>;
 }
 
-/// A queue there and one back, as one side sees them. All verbs are put into the loop that is
-/// measured, whoever's they are: a call for each message costs some stores more.
+/// A queue there and one back, as one side sees them. The verbs of all contenders are inlined into
+/// the measured loop: a call for each message costs some more stores.
 pub(crate) struct Ends<'a, W, R> {
     pub(crate) there: W,
     pub(crate) back: R,
@@ -60,10 +60,10 @@ impl<W: Writer, R: Reader> Side for Ends<'_, W, R> {
     }
 }
 
-/// An end of a queue by its verb that never waits: it is polled.
+/// An end of a queue that is polled by its verb that never waits.
 struct Polled<V, const N: usize>(V);
 
-/// The ends of a queue by its verbs that never wait.
+/// The ends of a queue, polled by its verbs that never wait.
 fn polled<const N: usize>(
     push: impl FnMut([u64; N]) -> bool + Send,
     pop: impl FnMut() -> Option<[u64; N]> + Send,
@@ -95,10 +95,10 @@ impl<V: FnMut() -> Option<[u64; N]> + Send, const N: usize> Reader for Polled<V,
     }
 }
 
-/// An end of a queue by its own verb that waits: it looks for a while, then sleeps.
+/// An end of a queue that uses its own waiting verb: it looks for a while, then sleeps.
 struct Blocking<V, const N: usize>(V);
 
-/// The ends of a queue by its own verbs that wait.
+/// The ends of a queue that use its own waiting verbs.
 fn blocking<const N: usize, F, C>(
     push: impl FnMut([u64; N]) -> Result<(), F> + Send,
     pop: impl FnMut() -> Result<[u64; N], C> + Send,

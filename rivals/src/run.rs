@@ -17,16 +17,16 @@ use crate::poll::Poll;
 use crate::table::{OURS, RIVALS, Rival};
 use crate::verdicts;
 
-/// Rounds: with nine an interval leaves out the least and the greatest.
+/// Rounds: with nine, an interval leaves out the least and the greatest.
 const ROUNDS: u32 = 9;
 const QUICK_ROUNDS: u32 = 3;
 /// How long a cell is measured in a round.
 const BUDGET: Duration = Duration::from_millis(60);
 const QUICK_BUDGET: Duration = Duration::from_millis(20);
-/// To start threads or a process and to make links, about.
+/// Estimated time to start threads or a process and to make links.
 const START: Duration = Duration::from_millis(20);
 
-/// Measures what is asked for.
+/// Measures the contenders that are asked for.
 pub(crate) fn run(asked: &Arguments, session: &Session<'_>) -> Result<ScenarioReport, String> {
     let cpus = privileges::cpus().map_err(|error| format!("cannot ask for CPUs: {error}"))?;
     let cpus = Cpus::ends(&cpus).filter(|cpus| cpus.are_two()).ok_or(
@@ -107,7 +107,7 @@ impl Contender for Contestant<'_> {
     }
 }
 
-/// Progress as a line that is written over; only on a terminal.
+/// Progress as a line that is overwritten; only on a terminal.
 pub(crate) struct Line;
 
 impl Progress for Line {
@@ -116,7 +116,7 @@ impl Progress for Line {
         if stderr.is_terminal() {
             let left = all.saturating_sub(done).as_secs();
             let text = if row.is_empty() { String::new() } else { format!("{left} s left  {row}") };
-            // A terminal that takes no text shows no progress; nothing else follows from it.
+            // A terminal that refuses text only shows no progress.
             let _ = write!(stderr, "\r\x1b[K{text}").and_then(|()| stderr.flush());
         }
     }

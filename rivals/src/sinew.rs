@@ -1,6 +1,6 @@
 //! Ours: the queue of `sinew-link`, between threads like the other rings, and between processes
-//! over shared memory, with messages of any size, copied or written and read in place. It waits by
-//! its own verbs, as the runtime does.
+//! over shared memory, with messages of any size, copied, or written and read in place. It waits
+//! with its own verbs, as the runtime does.
 
 use std::os::fd::OwnedFd;
 
@@ -20,7 +20,7 @@ use crate::table::OURS;
 /// The part that the far process plays.
 pub(crate) const PART: &str = "sinew";
 
-// Cold, so that its text is not made between the verbs that are measured.
+// Cold, so that its code is not placed between the measured verbs.
 #[cold]
 #[inline(never)]
 fn failed(error: impl ToString) -> Gone {
@@ -54,7 +54,7 @@ struct Small<E, const N: usize>(E);
 impl<const N: usize> Writer for Small<queue::Writer<Region>, N> {
     #[inline(always)]
     fn send(&mut self, word: u64, waiting: &mut Waiting<'_>) -> Result<(), Gone> {
-        // The message is made where it is sent: one that stood on the stack meanwhile would be
+        // The message is made where it is sent. If it were kept on the stack meanwhile, it would be
         // written twice.
         while !sent(self.0.try_send(<[u64; N]>::as_bytes(&[word; N])))? {
             waiting.own.wait(|until_ns| self.0.wait_room(Wait::Spin, Some(until_ns), &Kernel))?;
@@ -74,7 +74,7 @@ impl<const N: usize> Reader for Small<queue::Reader<Region>, N> {
     }
 }
 
-/// Whether a message was sent; if not, there is no room.
+/// Whether a message was sent. If not, there is no room.
 #[inline(always)]
 fn sent(result: Result<(), queue::SendError>) -> Result<bool, Gone> {
     match result {
@@ -84,8 +84,8 @@ fn sent(result: Result<(), queue::SendError>) -> Result<bool, Gone> {
     }
 }
 
-/// Both queues of one side, for large messages: written to the buffer and copied in; copied
-/// out to it and read there.
+/// Both queues of one side, for large messages: written to the buffer and copied in; copied out to
+/// the buffer and read there.
 struct Large<'a> {
     there: queue::Writer<Region>,
     back: queue::Reader<Region>,
@@ -163,7 +163,7 @@ pub(crate) fn between_processes(cell: &Cell) -> Result<Found, Gone> {
     })
 }
 
-/// The far process: what is there for the near side is back for this one.
+/// The far process: the near side's queue there is its queue back.
 pub(crate) fn far(text: &str, descriptors: Vec<OwnedFd>) -> Result<(), Gone> {
     let form = text.parse()?;
     let regions = descriptors.into_iter().map(Region::map).collect::<Result<Vec<_>, _>>();

@@ -1,4 +1,4 @@
-//! Who takes part: one entry for each contender, placement and access.
+//! The contenders: one entry for each contender, placement and access.
 
 use sinew_lab::harness::Access::{self, Copied, InPlace};
 use sinew_lab::harness::Placement::{self, Processes, Threads};
@@ -8,25 +8,25 @@ use crate::measure::Cell;
 use crate::poll::Poll;
 use crate::{iceoryx, rings, sinew, tachyon};
 
-/// Messages that a link holds, which is part of how a contender is used.
+/// Messages that a link can hold, which is part of how a contender is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Capacity {
     /// For round trips.
     few: usize,
-    /// To send as many as go.
+    /// For streams, which send as many messages as possible.
     many: usize,
 }
 
-/// Of a ring.
+/// The capacity of a ring.
 const RING: Capacity = Capacity { few: 8, many: 1024 };
-/// Of a subscriber: iceoryx2 reuses the newest free memory, however much there is.
+/// The capacity of a subscriber: iceoryx2 reuses the newest free memory, however much there is.
 const SUBSCRIBER: Capacity = Capacity { few: 2, many: 1024 };
-/// Bytes of large messages in a link, because what leaves the caches costs all of them more; but
-/// two messages at least, so that one can be written while the other is read.
+/// Most bytes of large messages in a link, because memory outside the caches costs every contender
+/// more. But at least two messages, so that one can be written while the other is read.
 const LINK_BYTES: usize = 1 << 20;
 
 impl Capacity {
-    /// Messages, for a measure and a size.
+    /// Count of messages for a measure and a size.
     pub(crate) fn of(self, what: What, bytes: usize) -> usize {
         let asked = match what {
             What::RoundTrip => self.few,
@@ -45,10 +45,10 @@ pub(crate) struct Rival {
     pub(crate) name: &'static str,
     pub(crate) placement: Placement,
     pub(crate) access: Access,
-    /// How its sides wait; a row for each.
+    /// The ways in which its sides wait; a row for each.
     pub(crate) polls: &'static [Poll],
     pub(crate) capacity: Capacity,
-    /// Of its messages, in bytes.
+    /// Sizes of its messages, in bytes.
     pub(crate) sizes: &'static [usize],
     /// How to measure it, or why it cannot be.
     pub(crate) measure: Result<Measure, &'static str>,
@@ -62,14 +62,14 @@ pub(crate) fn names() -> Vec<&'static str> {
     names
 }
 
-/// Ours among them.
+/// The name of our own contender.
 pub(crate) const OURS: &str = "sinew";
 
-/// What fits a queue that copies.
+/// Sizes for a queue that copies.
 pub(crate) const SMALL: &[usize] = &[8, 48, 64, 256, 1024];
-/// From a word to a picture.
+/// All sizes, from a word to a picture.
 pub(crate) const ALL: &[usize] = &[8, 48, 64, 256, 1024, 8192, 65_536, 1_048_576];
-/// What a ring of bytes still holds some of.
+/// Sizes of which a ring of bytes holds several messages.
 const MIDDLE: &[usize] = &[8, 48, 64, 256, 1024, 8192, 65_536];
 
 const fn ring<Q: rings::Ring>(polls: &'static [Poll]) -> Rival {
@@ -123,7 +123,7 @@ const TACHYON: Rival = Rival {
     measure: tachyon::MEASURE,
 };
 
-/// All of them, in the order in which they are measured.
+/// All contenders, in the order in which they are measured.
 pub(crate) const RIVALS: &[Rival] = &[
     ring::<sinew::Sinew>(&[Poll::Gap]),
     ring::<rings::Rtrb>(Poll::BOTH),

@@ -1,15 +1,15 @@
-//! tachyon-ipc: a one-way ring of bytes between two processes, one for each way, told that both
-//! sides look for ever (`set_polling_mode`). Its slots can be written in place by unsafe code only,
-//! so messages are copied in; they are read where they lie.
+//! tachyon-ipc: a one-way ring of bytes between two processes, one for each direction, told that
+//! both sides always poll (`set_polling_mode`). Only unsafe code can write its slots in place, so
+//! messages are copied in. They are read in place.
 //!
-//! Only built with `--features tachyon`: its core is compiled by GCC 14 or Clang 17, its bindings
-//! are made with libclang (`CXX=clang++-19 LIBCLANG_PATH=/usr/lib/llvm-19/lib`). Its consumer can
-//! only wait in C++, where nobody asks whether the other side lives: if the far process is killed,
-//! the near side waits for ever.
+//! Only built with `--features tachyon`: its core needs GCC 14 or Clang 17, its bindings are made
+//! with libclang (`CXX=clang++-19 LIBCLANG_PATH=/usr/lib/llvm-19/lib`). Its consumer can only wait
+//! in C++, where nothing checks whether the other side is alive: if the far process is killed, the
+//! near side waits for ever.
 
 use crate::table::Measure;
 
-/// How to measure it, if it is built.
+/// How to measure it, if it was built.
 #[cfg(not(feature = "tachyon"))]
 pub(crate) const MEASURE: Result<Measure, &str> =
     Err("not built: it needs GCC 14 or Clang 17 and libclang; build with --features tachyon");
@@ -38,16 +38,16 @@ mod built {
     /// The part that the far process plays.
     pub(crate) const PART: &str = "tachyon-ipc";
 
-    /// What stands before every message, and what messages are aligned to.
+    /// Bytes before every message, and the alignment of messages.
     const HEADER: usize = 64;
-    /// Looks before the consumer would sleep for 200 ms: never.
+    /// Looks before the consumer would sleep for 200 ms: so many that it never sleeps.
     const LOOKS: u32 = u32::MAX;
 
     fn failed(error: TachyonError) -> Gone {
         Gone(format!("tachyon-ipc: {error:?}"))
     }
 
-    /// Both ways, as one side sees them.
+    /// Both directions, as one side sees them.
     struct Buses<'a> {
         there: Bus,
         back: Bus,
@@ -83,8 +83,8 @@ mod built {
         role.play(&mut Buses { there, back, life, buffer: vec![0; form.words()] })
     }
 
-    /// Bytes of a ring that holds as many messages as asked, or the least that it works with: its
-    /// consumer makes room only after every 32nd message.
+    /// Bytes of a ring that holds as many messages as asked, or the minimum with which it works:
+    /// its consumer frees room only after every 32nd message.
     fn ring_bytes(form: &Form) -> usize {
         const MESSAGES_MIN: usize = 64;
         let message = (HEADER + form.bytes).next_multiple_of(HEADER);
@@ -94,7 +94,7 @@ mod built {
     /// Measures between two processes.
     pub(crate) fn between_processes(cell: &Cell) -> Result<Found, Gone> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
-        // Relaxed: only the number counts.
+        // Relaxed: only the count is used.
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let name = format!("sinew-rivals-{}-{count}", std::process::id());
         let path = std::env::temp_dir().join(name).display().to_string();
@@ -123,7 +123,7 @@ mod built {
         }
     }
 
-    /// The far process listens, because that waits for ever: it ends with its parent.
+    /// The far process listens, as listening waits for ever but ends with the parent process.
     pub(crate) fn far(text: &str, _: Vec<OwnedFd>) -> Result<(), Gone> {
         let bad = || Gone(format!("'{text}': expected a path and a form"));
         let (path, form) = text.split_once(' ').ok_or_else(bad)?;

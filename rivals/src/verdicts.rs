@@ -1,5 +1,5 @@
-//! What the rows say of the bars: ratios of measures of the same round, with their interval. Of a
-//! rival that was polled in two ways, the better one counts.
+//! Checks the rows against the bars: ratios of measures of the same round, with their interval. If
+//! a rival was polled in two ways, the better one counts.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ use sinew_lab::report::{Measure, Row, Verdict};
 
 use crate::table::{OURS, SMALL};
 
-/// Rows of one kind, and what is measured of them.
+/// The rows of one kind, and the measure taken from them.
 #[derive(Clone, Copy)]
 struct Field {
     what: What,
@@ -21,7 +21,7 @@ struct Field {
     bytes: usize,
 }
 
-/// All verdicts for which there are rows. Who is the best of them is said only if nobody was left
+/// All verdicts for which there are rows. The best of the rivals is named only if none was left
 /// out: `all_asked`.
 pub(crate) fn of(rows: &[Row], all_asked: bool) -> Vec<Verdict> {
     let field = |what, placement, access, bytes| Field { what, placement, access, bytes };
@@ -46,7 +46,7 @@ pub(crate) fn of(rows: &[Row], all_asked: bool) -> Vec<Verdict> {
     verdicts
 }
 
-/// Against whoever is best in these rounds.
+/// Against the best rival in these rounds.
 fn against_best(rows: &[Row], field: Field) -> Option<Verdict> {
     let (best, theirs) = field.fastest(rows, |rival| rival != OURS)?;
     let (_, ours) = field.fastest(rows, |rival| rival == OURS)?;
@@ -55,7 +55,7 @@ fn against_best(rows: &[Row], field: Field) -> Option<Verdict> {
     Some(verdict(claim, Bar::AtLeast(1.0), theirs.over(ours)?, &best))
 }
 
-/// Against one of them: at least is its time over ours, at most ours over its.
+/// Against one rival. `AtLeast` takes its time over ours, `AtMost` our time over its time.
 fn against(rows: &[Row], field: Field, rival: &str, bar: Bar) -> Option<Verdict> {
     let (row, theirs) = field.fastest(rows, |name| name == rival)?;
     let (_, ours) = field.fastest(rows, |name| name == OURS)?;
@@ -66,7 +66,7 @@ fn against(rows: &[Row], field: Field, rival: &str, bar: Bar) -> Option<Verdict>
     Some(verdict(claim, bar, ratio, &format!("; of {}", named(row))))
 }
 
-/// Whose row it is, and how it was polled.
+/// The rival of a row, and how it was polled.
 fn named(row: &Row) -> String {
     let axis = |name| row.axis(name).unwrap_or("-");
     format!("{}, poll {}", axis("rival"), axis("poll"))
@@ -78,7 +78,7 @@ fn verdict(claim: String, bar: Bar, ratio: Interval, more: &str) -> Verdict {
 }
 
 impl Field {
-    /// Of its rows of such rivals the one with the least median, and what was measured there.
+    /// Among this field's rows of the given rivals, the row with the least median, and its measure.
     fn fastest(self, rows: &[Row], is: impl Fn(&str) -> bool) -> Option<(&Row, &Measure)> {
         let bytes = self.bytes.to_string();
         let is_in = |row: &&Row| {

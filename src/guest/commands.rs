@@ -17,12 +17,12 @@ struct Row {
     usage: &'static str,
     /// What it does.
     doc: &'static str,
-    /// How many words follow, at least and at most.
+    /// The least and the greatest number of words that follow.
     count: (usize, usize),
     act: fn(&mut Tester, &[&str]) -> Answer,
 }
 
-/// Words of an answer to a call at most, so that nobody types more than a letter holds.
+/// Most words of a text, or of the arguments of a call.
 const CALL_WORDS_MAX: usize = 32;
 
 const ROWS: &[Row] = &[
@@ -130,7 +130,7 @@ const fn row(
     Row { words, usage, doc, count, act }
 }
 
-/// A command with its words, looked at but not carried out.
+/// A command with its words, parsed but not carried out.
 pub(super) struct Given {
     pub(super) text: String,
     row: &'static Row,
@@ -182,7 +182,7 @@ fn number(word: &str) -> Result<u32, Wrong> {
         .map_err(|_| Wrong::Request(format!("'{word}' is not a number: expected 0 to 2^32-1")))
 }
 
-/// Whose allocator, or which side; Linux, if nobody says.
+/// Whose allocator, or which side. Default: Linux.
 fn side(word: Option<&&str>) -> Result<MadeBy, Wrong> {
     match word {
         None | Some(&"linux") => Ok(MadeBy::Linux),

@@ -1,4 +1,4 @@
-//! What has a name: regions, semaphores, queues, nodes, jobs.
+//! Commands for things that have a name: regions, semaphores, queues, nodes, jobs.
 
 use std::fmt::Write as _;
 use std::time::Instant;
@@ -10,8 +10,8 @@ use sinew_carve_out::{MadeBy, Name, SharedClass, SharedEntry, SharedHolds, Share
 use super::tester::{Answer, Said, Tester, Wrong, name_of};
 
 impl Tester {
-    /// Finds or makes something. Semaphores and queues are of use only to who holds them, so Linux
-    /// takes hold of them at once.
+    /// Finds or makes a region, semaphore or queue. A side must attach to a semaphore or queue
+    /// before it can use it, so Linux attaches at once.
     pub(super) fn get(&mut self, name: &str, wish: &SharedWish, maker: MadeBy) -> Answer {
         let (name, within) = (name_of(name)?, self.within);
         let session = self.session()?;
@@ -30,7 +30,7 @@ impl Tester {
         Ok(Said::new(text, value))
     }
 
-    /// Has one side take hold of it; where that side sees it.
+    /// Attaches one side to it. Answers where that side sees it.
     pub(super) fn attach(&mut self, name: &str, side: MadeBy) -> Answer {
         let (name, within) = (name_of(name)?, self.within);
         let session = self.session()?;
@@ -45,7 +45,7 @@ impl Tester {
         Ok(Said::new(text, json!({ "name": name.as_str(), "address": address })))
     }
 
-    /// Has one side let go of it.
+    /// Detaches one side from it.
     pub(super) fn detach(&mut self, name: &str, side: MadeBy) -> Answer {
         let (name, within) = (name_of(name)?, self.within);
         self.session()?.detach(name, side, within)?;
@@ -53,7 +53,7 @@ impl Tester {
         Ok(Said::new(text, json!({ "name": name.as_str() })))
     }
 
-    /// Removes it. `lets_go`: Linux lets go of it before.
+    /// Removes it. With `lets_go`, Linux detaches first.
     pub(super) fn remove(&mut self, name: &str, lets_go: bool) -> Answer {
         let (name, within) = (name_of(name)?, self.within);
         let session = self.session()?;
@@ -62,7 +62,7 @@ impl Tester {
         Ok(Said::new(format!("'{name}' is removed"), json!({ "name": name.as_str() })))
     }
 
-    /// Everything that has a name.
+    /// Lists everything that has a name.
     pub(super) fn list(&mut self) -> Answer {
         let all = self.session()?.list();
         let mut text = format!("{} with a name", all.len());
@@ -88,7 +88,7 @@ impl Tester {
         Ok(Said::new(text, json!({ "entries": values })))
     }
 
-    /// Writes a text to the start of a region that Linux holds.
+    /// Writes a text to the start of a region that Linux is attached to.
     pub(super) fn write(&mut self, name: &str, data: &str) -> Answer {
         let (words, size) = self.region(name)?;
         if data.len() > size {
@@ -99,7 +99,7 @@ impl Tester {
         Ok(Said::new(format!("{} bytes written", data.len()), json!({ "bytes": data.len() })))
     }
 
-    /// Reads from the start of a region that Linux holds.
+    /// Reads from the start of a region that Linux is attached to.
     pub(super) fn read(&mut self, name: &str, len: usize) -> Answer {
         let (words, size) = self.region(name)?;
         let mut data = vec![0; len.min(size)];
@@ -114,14 +114,14 @@ impl Tester {
         Ok((registry.region(name)?, size as usize))
     }
 
-    /// Makes a token.
+    /// Adds a token to a semaphore.
     pub(super) fn post(&mut self, name: &str) -> Answer {
         let name = name_of(name)?;
         self.session()?.post(name)?;
         self.tokens(name, "posted")
     }
 
-    /// Takes a token.
+    /// Takes a token from a semaphore.
     pub(super) fn take(&mut self, name: &str) -> Answer {
         let (name, within) = (name_of(name)?, self.within);
         self.session()?.take(name, within)?;
@@ -135,7 +135,7 @@ impl Tester {
         Ok(Said::new(text, json!({ "linux": linux, "guest": guest })))
     }
 
-    /// Sends a text as a message; the rest of it is zeros.
+    /// Sends a text as a message. The rest of the message is zeros.
     pub(super) fn send(&mut self, name: &str, data: &str) -> Answer {
         let (name, within) = (name_of(name)?, self.within);
         let session = self.session()?;
@@ -161,7 +161,7 @@ impl Tester {
         Ok(show(&message))
     }
 
-    /// The nodes of the guest.
+    /// Lists the nodes of the guest.
     pub(super) fn nodes(&mut self) -> Answer {
         let within = self.within;
         let nodes = self.session()?.nodes(within)?;
@@ -184,7 +184,7 @@ impl Tester {
         Ok(Said::new(text, json!({ "name": name.as_str() })))
     }
 
-    /// The jobs of the image.
+    /// Lists the jobs of the image.
     pub(super) fn jobs(&mut self) -> Answer {
         let within = self.within;
         let jobs = self.session()?.jobs(within)?;
@@ -195,7 +195,7 @@ impl Tester {
         Ok(Said::new(format!("{} jobs{text}", jobs.len()), json!({ "jobs": values })))
     }
 
-    /// Calls a job. Words that are numbers are its numbers, the others its text.
+    /// Calls a job. Words that are numbers are the job's numbers, the others its text.
     pub(super) fn call(&mut self, job: &str, words: &[&str]) -> Answer {
         let (name, within) = (name_of(job)?, self.within);
         let (mut numbers, mut given, mut texts) = ([0; 5], 0, Vec::new());
@@ -215,7 +215,7 @@ impl Tester {
     }
 }
 
-/// Bytes as text where they are some, else in hexadecimal.
+/// Shows bytes as text if they are text, otherwise in hexadecimal.
 fn show(data: &[u8]) -> Said {
     let end = data.iter().rposition(|&byte| byte != 0).map_or(0, |at| at + 1);
     let text = match std::str::from_utf8(&data[..end]) {

@@ -1,4 +1,4 @@
-//! What of a graph is needed to start its guest alone.
+//! The part of a graph that is needed to start its guest alone.
 
 use std::path::PathBuf;
 

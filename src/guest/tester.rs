@@ -1,4 +1,4 @@
-//! The tester: one guest, from its start to its end, and what is done with it as a whole.
+//! The tester: one guest from its start to its end, and the commands for the guest as a whole.
 
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use super::setup::Bench;
 
 /// How long a guest has to boot.
 const BOOT: Duration = Duration::from_secs(60);
-/// Name of the region that patterns go through.
+/// Name of the region that test patterns go through.
 const PATTERN: &str = "tester-pattern";
 
 /// What a command answers.
@@ -29,9 +29,9 @@ impl Said {
 /// Why a command was not done.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Wrong {
-    /// Its words.
+    /// The command's words are wrong.
     Request(String),
-    /// What came of it.
+    /// The command was tried and failed.
     Failed(String),
 }
 
@@ -63,7 +63,7 @@ impl Tester {
         Tester { bench, session: None, within, is_over: false }
     }
 
-    /// Whether nothing more is to be done.
+    /// Whether the tester was told to quit.
     pub(super) fn is_over(&self) -> bool {
         self.is_over
     }
@@ -76,7 +76,7 @@ impl Tester {
         self.session.as_mut().map(GuestSession::take_printed).unwrap_or_default()
     }
 
-    /// Looks after the guest.
+    /// Looks after the guest, for `at_most` at most.
     pub(super) fn look(&mut self, at_most: Duration) -> Result<(), Wrong> {
         let Some(session) = &mut self.session else { return Ok(()) };
         if let Err(error) = session.turn(at_most) {
@@ -86,7 +86,7 @@ impl Tester {
         Ok(())
     }
 
-    /// The guest; it is started if it is not there.
+    /// The guest. It is started if it does not run.
     pub(super) fn session(&mut self) -> Result<&mut GuestSession, Wrong> {
         if self.session.is_none() {
             let mut session = self.bench.start().map_err(Wrong::Failed)?;
@@ -98,7 +98,7 @@ impl Tester {
         Ok(self.session.as_mut().expect("it was just made"))
     }
 
-    /// Starts the guest; where both sides see the memory.
+    /// Starts the guest. Answers where both sides see the memory.
     pub(super) fn open(&mut self) -> Answer {
         let within = self.within;
         let begun = Instant::now();
@@ -123,14 +123,14 @@ impl Tester {
         Ok(Said::new(text, value))
     }
 
-    /// Has the nodes run.
+    /// Makes the nodes run.
     pub(super) fn run(&mut self) -> Answer {
         let within = self.within;
         self.session()?.order(Order::Run, GuestProgress::Running, within)?;
         Ok(Said::new("its nodes run", json!({ "running": true })))
     }
 
-    /// Looks after the guest for so long.
+    /// Looks after the guest for this long.
     pub(super) fn wait(&mut self, pause: Duration) -> Answer {
         let (begun, session) = (Instant::now(), self.session()?);
         while let Some(left) = pause.checked_sub(begun.elapsed()).filter(|left| !left.is_zero()) {
@@ -139,7 +139,7 @@ impl Tester {
         Ok(Said::new(format!("waited {pause:?}"), json!({ "ms": pause.as_millis() as u64 })))
     }
 
-    /// Sends a pattern of so many bytes there and back, through memory of either side.
+    /// Sends a pattern of `size` bytes there and back, through memory of either side.
     pub(super) fn test(&mut self, size: u32) -> Answer {
         let (mut text, mut values) = (String::new(), Vec::new());
         for maker in [MadeBy::Linux, MadeBy::Guest] {
@@ -170,7 +170,7 @@ impl Tester {
         tried
     }
 
-    /// How all is.
+    /// Shows the state of everything.
     pub(super) fn states(&mut self) -> Answer {
         let within = self.within;
         let rows = self.bench.rows.clone();
@@ -196,7 +196,7 @@ impl Tester {
         Ok(Said::new(text, value))
     }
 
-    /// Rings so many times, and says how often the guest has heard it.
+    /// Rings the doorbell this many times, and says how often the guest has heard it.
     pub(super) fn doorbell(&mut self, times: u32) -> Answer {
         let within = self.within;
         let session = self.session()?;
@@ -209,7 +209,7 @@ impl Tester {
         Ok(Said::new(text, json!({ "rung": times, "heard": heard })))
     }
 
-    /// Has it stop in order.
+    /// Makes the guest stop in order.
     pub(super) fn shutdown(&mut self) -> Answer {
         let within = self.within;
         let Some(session) = &mut self.session else {
@@ -221,14 +221,15 @@ impl Tester {
         stopped.map(|()| said()).map_err(Wrong::from)
     }
 
-    /// Ends it, and the tester.
+    /// Ends the guest and the tester.
     pub(super) fn quit(&mut self) {
         self.session = None;
         self.is_over = true;
     }
 }
 
-/// Writes a pattern that the guest inverts, then reads one that the guest has written; us of each.
+/// Writes a pattern that the guest inverts, then reads one that the guest has written. Returns the
+/// time of each in us.
 fn there_and_back(
     session: &mut GuestSession,
     name: Name,
@@ -261,7 +262,7 @@ fn there_and_back(
     }
 }
 
-/// A name as both sides have them.
+/// A name in the form that both sides use.
 pub(super) fn name_of(text: &str) -> Result<Name, Wrong> {
     let name = Name::new(text).filter(|_| (1..=31).contains(&text.len()));
     name.ok_or_else(|| {

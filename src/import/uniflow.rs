@@ -1,5 +1,6 @@
 //! Workflows of [uniflow](https://github.com/siyul-park/uniflow) as graphs. What differs is
-//! rewritten in its place, by the file of what it is about; all else stays as it is written.
+//! rewritten in its place; each submodule rewrites one subject. Everything else stays as it is
+//! written.
 
 mod cel;
 mod data;
@@ -21,12 +22,12 @@ use self::cel::About;
 use self::sheet::{Away, Sheet};
 use self::workflow::{DONE, Way, Workflow};
 
-/// A graph, and what is to be said of it: with places in the workflow.
+/// A graph and the messages about it, with places in the workflow.
 pub(super) struct Imported {
     pub(super) graph: String,
     /// What is left to do by hand.
     pub(super) left: Vec<Diagnostic>,
-    /// What has another meaning, or is gone.
+    /// What has another meaning now, or is gone.
     pub(super) notes: Vec<Diagnostic>,
 }
 
@@ -106,7 +107,7 @@ pub(super) fn import(file: &str, text: &str, kinds: &Kinds) -> Result<Imported, 
     if let Data::Map(_) = &root.data
         && root.get("kind").is_some()
     {
-        // One node by itself: the same as a list of it.
+        // The file is one node without a list. It means the same as a list of this node.
         let text = listed(text);
         return import(file, &text, kinds);
     }
@@ -131,7 +132,7 @@ pub(super) fn import(file: &str, text: &str, kinds: &Kinds) -> Result<Imported, 
     Ok(Imported { graph, left: diagnose(&source, left), notes: diagnose(&source, notes) })
 }
 
-/// A text as the one entry of a list.
+/// Turns a text into the only entry of a list.
 fn listed(text: &str) -> String {
     let mut is_first = true;
     let mut line = |line: &str| {
@@ -146,7 +147,7 @@ fn listed(text: &str) -> String {
     text.split_inclusive('\n').map(&mut line).collect()
 }
 
-/// The nodes of a file; what else it is.
+/// The nodes of a file. The error says what the file is instead.
 fn nodes<'t>(root: &'t Item, kinds: &Kinds) -> Result<&'t [Item], (Span, String, &'static str)> {
     let graph = "it is a graph already: run it with 'sinew run'";
     let items = match &root.data {
@@ -233,14 +234,14 @@ fn rewrite<'t>(items: &'t [Item], sheet: &mut Sheet<'t>) {
     flow.write(sheet);
 }
 
-/// The nodes to which packets and errors come.
+/// The nodes `if`, `switch` and `snippet` that get both packets and errors.
 fn mixed(ways: &[Way], errors: &HashSet<usize>, flow: &Workflow<'_>) -> HashSet<usize> {
     let is_packet = |way: &&Way| way.port != "error" && !errors.contains(&way.from);
     let both = ways.iter().filter(is_packet).map(|way| way.to).filter(|to| errors.contains(to));
     both.filter(|&to| ["if", "switch", "snippet"].contains(&flow.nodes[to].kind)).collect()
 }
 
-/// Removes the keys that a graph does not have; each is told once.
+/// Removes the keys that a graph does not have. Each key is noted once.
 fn drop_keys<'t>(flow: &Workflow<'t>, sheet: &mut Sheet<'t>) {
     let mut found: BTreeMap<&str, (Span, usize)> = BTreeMap::new();
     for node in &flow.nodes {
@@ -263,10 +264,10 @@ fn drop_keys<'t>(flow: &Workflow<'t>, sheet: &mut Sheet<'t>) {
     }
 }
 
-/// Keeps nodes as comments to which no packet comes any more: a graph does not take them.
+/// Turns nodes that no packet reaches any more into comments: a graph refuses such nodes.
 fn without_callers<'t>(flow: &Workflow<'t>, callers: &[Vec<usize>], sheet: &mut Sheet<'t>) {
     let begins = |kind: &str| {
-        // What is none of ours stays to be seen.
+        // Nodes of unknown kinds stay, so that the user sees them.
         ["listener", "test", "websocket", "sql", "rdb"].contains(&kind) || is_unknown(kind)
     };
     let reached = flow.reached(begins);
@@ -294,14 +295,14 @@ fn is_unknown(kind: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// The graph, what is left and what is noted, without places.
+    /// The graph, what is left to do, and the notes, without places.
     fn made(text: &str) -> (String, Vec<String>, Vec<String>) {
         let made = import("w.yaml", text, &crate::kinds()).expect("a workflow");
         let all = |them: Vec<Diagnostic>| them.into_iter().map(|it| it.message).collect();
         (made.graph, all(made.left), all(made.notes))
     }
 
-    /// That nodes behind a test become this, with nothing left.
+    /// Checks that nodes behind a test become this, with nothing left to do.
     #[track_caller]
     fn becomes(text: &str, expected: &str) {
         let test = "- kind: test\n  ports: {out: [{name: a, port: in}]}\n";

@@ -1,4 +1,4 @@
-//! `sinew lab compare`: two programs in turns, or two reports; which rows became slower.
+//! `sinew lab compare`: compares two programs in turns, or two reports: which rows became slower.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -60,10 +60,10 @@ Examples:
 Exit status: 0 no row is slower; 1 a row is slower or has no verdict, or the comparison is partial;
 2 bad request, or a program gave no report.";
 
-/// From so many on the interval leaves out the least and the greatest: one round that was
-/// disturbed does not decide.
+/// From this many rounds on the interval leaves out the smallest and the greatest value, so that
+/// one disturbed round does not decide.
 const ROUNDS: u32 = 9;
-/// What programs run without a wish.
+/// The scenario that programs run if none is named.
 const SCENARIO: &str = "link";
 
 /// Carries out the command.
@@ -146,7 +146,7 @@ fn compare(args: &CompareArgs) -> Result<Comparison, CannotCompare> {
     }
 }
 
-/// A share, written in percent.
+/// A fraction, written in percent.
 fn share(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix('%').and_then(|number| number.trim_end().parse::<f64>().ok());
     match number {

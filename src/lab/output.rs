@@ -1,4 +1,4 @@
-//! The files of a report: tried before anything is measured, written when all is known.
+//! The files of a report: tried before anything is measured, written at the end.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind};
@@ -6,18 +6,18 @@ use std::path::{Path, PathBuf};
 
 use sinew_lab::show::Plot;
 
-/// Shows that files can be made in a folder; it is removed at once.
+/// Name of a file that shows that the folder can be written to. It is removed at once.
 const PROBE: &str = ".sinew-lab";
 
-/// Where a report goes beside standard output.
+/// Where a report goes besides standard output.
 pub(crate) struct Outputs {
     page: Option<PathBuf>,
     plots: Option<PathBuf>,
 }
 
 impl Outputs {
-    /// Tries the page and the folder of the plots. What is there already stays as it is, and no
-    /// page is left, until there is something to write.
+    /// Tries the page and the folder of the plots. A file that exists stays unchanged, and a new
+    /// page is not left behind, until there is something to write.
     pub(crate) fn open(file: Option<&Path>, plots: Option<&Path>) -> Result<Outputs, String> {
         let page = |path: &Path| match try_file(path) {
             Ok(()) => Ok(path.to_path_buf()),
@@ -36,7 +36,7 @@ impl Outputs {
         Ok(Outputs { page: file.map(page).transpose()?, plots: plots.map(folder).transpose()? })
     }
 
-    /// Writes all that was asked for.
+    /// Writes everything that was asked for.
     pub(crate) fn write(
         self,
         page: impl Fn() -> String,
@@ -57,7 +57,7 @@ impl Outputs {
     }
 }
 
-/// Whether a file can be written; one that was not there is not there afterwards.
+/// Whether a file can be written. A file that did not exist does not exist afterwards.
 fn try_file(path: &Path) -> io::Result<()> {
     match File::create_new(path) {
         Ok(_) => fs::remove_file(path),

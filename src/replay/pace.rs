@@ -1,4 +1,4 @@
-//! A replay at a pace that people can follow: what was recorded, in the view of `sinew run`.
+//! A replay at a pace that people can follow: shows the recorded cycles in the view of `sinew run`.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,7 +12,7 @@ use sinew_report::{Observed, Stats};
 use sinew_spec::plan::Plan;
 use sinew_view::{Scene, View};
 
-/// How long it sleeps at most: as often the view may change.
+/// How long it sleeps at most. The view may change as often.
 const NAP: Duration = Duration::from_millis(20);
 /// Pictures that come faster than this are left out.
 const SPACING: Duration = Duration::from_millis(100);
@@ -26,7 +26,7 @@ pub(crate) struct Pace {
     /// An empty record of each thread.
     records: Vec<Record>,
     view: View,
-    /// When the first cycle came, by its own clock and by ours.
+    /// The start of the first cycle on the recording's clock, and when we got it on ours.
     begun: Option<(u64, Instant)>,
     shown: Option<Instant>,
 }
@@ -47,7 +47,7 @@ impl Pace {
         }
     }
 
-    /// Waits until the cycle that thread `at` has put together is due, and shows it. `Ok(false)`:
+    /// Waits until the cycle that thread `at` has put together is due, and shows it. `Ok(false)` if
     /// it was stopped meanwhile.
     ///
     /// # Errors
@@ -60,7 +60,7 @@ impl Pace {
     ) -> io::Result<bool> {
         let record = &mut self.records[at];
         thread.restore(record);
-        // What is called ticks in a recording are nanoseconds.
+        // The recording's timer counts are nanoseconds.
         self.observed.read(record, record.nodes(), Clock::from_rate(1.0));
         let (first_ns, begun) = *self.begun.get_or_insert((record.start_ns(), Instant::now()));
         let elapsed_s = record.start_ns().saturating_sub(first_ns) as f64 * 1e-9;

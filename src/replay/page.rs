@@ -1,4 +1,4 @@
-//! The page that `--page` makes of a recording, while that is replayed.
+//! The page that `--page` makes of a recording during the replay.
 
 use std::cell::RefCell;
 use std::fs::File;
@@ -11,17 +11,17 @@ use sinew_recording::recording::Recording;
 use sinew_recording::replay::{Graphs, Onlooker, RecordedThread};
 use sinew_services::dashboard::recorded::RecordedPage;
 
-/// A page, and the file that it becomes.
+/// A page, and the file that it will be written to.
 pub(super) struct Page {
     to: PathBuf,
     page: Rc<RefCell<RecordedPage>>,
 }
 
 impl Page {
-    /// Of a recording, with these traces on its scope cycle by cycle.
+    /// The page of a recording, with these traces on its scope cycle by cycle.
     ///
     /// # Errors
-    /// In words: the file is there already, a trace is not.
+    /// As text: the file exists already, or there is no such trace.
     pub(super) fn new(
         to: &Path,
         recording: &Recording,
@@ -37,7 +37,7 @@ impl Page {
         Ok(Page { to: to.to_owned(), page: Rc::new(RefCell::new(page)) })
     }
 
-    /// Who shows the page the cycles of these threads.
+    /// Returns the observer that passes the cycles of these threads to the page.
     pub(super) fn onlooker(
         &self,
         graphs: &Graphs,
@@ -54,10 +54,10 @@ impl Page {
         })
     }
 
-    /// Writes the file. What it came to, in words.
+    /// Writes the file. Returns a summary as text.
     ///
     /// # Errors
-    /// In words: no cycle is in the recording, or the file cannot be written.
+    /// As text: the recording has no cycle, or the file cannot be written.
     pub(super) fn write(self) -> Result<String, String> {
         let to = self.to.display();
         let page = Rc::into_inner(self.page).expect("a player lets its onlooker go when it ends");

@@ -1,4 +1,4 @@
-//! What `sinew run` may be told.
+//! The arguments of `sinew run`.
 
 use std::path::PathBuf;
 use std::time::Duration;

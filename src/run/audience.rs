@@ -9,7 +9,7 @@ use sinew_view::{News, View};
 
 use crate::answer::say;
 
-/// What happens to the records of a run.
+/// What receives the records of a run.
 pub(super) struct Audience {
     pub(super) stats: Stats,
     pub(super) links: Links,
@@ -17,18 +17,18 @@ pub(super) struct Audience {
     pub(super) view: View,
     observed: Observed,
     pub(super) late: Late,
-    /// When late cycles are told next, and what was said of them.
+    /// When late cycles are reported next, and the last report.
     pub(super) late_due_s: f64,
     pub(super) late_line: Option<String>,
     pub(super) news: News,
-    /// The event or late cycle that was told last.
+    /// The event or late cycle that was reported last.
     pub(super) told: Option<String>,
     /// What went wrong outside the graph.
     pub(super) notices: Vec<String>,
 }
 
 impl Audience {
-    /// One that has seen nothing yet, and shows nothing.
+    /// An audience that has seen nothing yet, and shows nothing.
     pub(super) fn new(plan: &Plan, stats: Stats, csv: Option<Csv>) -> Audience {
         Audience {
             view: View::none(),
@@ -57,7 +57,7 @@ impl Audience {
         }
     }
 
-    /// Says it at once unless that would spoil the live view; that one shows it itself.
+    /// Prints the text at once, unless a live view is open: that view shows it itself.
     pub(super) fn notice(&mut self, text: String) {
         if !self.view.is_live() {
             say(&format!("warning: {text}"));
@@ -72,7 +72,7 @@ impl Audience {
         }
     }
 
-    /// Leaves the live view, then says what it could only show.
+    /// Leaves the live view, then prints what only the view has shown.
     pub(super) fn close_view(&mut self) {
         let was_live = self.view.is_live();
         self.view = View::none();

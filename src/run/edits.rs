@@ -1,5 +1,5 @@
-//! `--watch`: looks at the files of a graph that runs. What was edited is checked on a thread of
-//! its own, as `sinew check` does, and offered to the run if it is good; else nothing changes.
+//! `--watch`: polls the files of a running graph. An edit is checked on a thread of its own, as
+//! `sinew check` does. A good edit is offered to the run; a bad one changes nothing.
 
 use std::fs;
 use std::mem;
@@ -21,20 +21,20 @@ use crate::answer::say;
 use crate::load::{LoadError, Loaded, load_and_make};
 use crate::part::PartArgs;
 
-/// How often the files are looked at. They are taken once they stay the same for so long: an editor
-/// may write in several steps, or put a new file in the place of the old one.
+/// How often the files are polled. An edit is taken once the files have stayed the same for this
+/// time: an editor may write in several steps, or replace a file by a new one.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// The edits of a graph's files, as the run's loop sees them.
 pub(crate) struct Edits {
     news: Receiver<News>,
-    /// Held until the run ends; then the thread does.
+    /// Dropped when the run ends; then the thread ends too.
     _running: Sender<()>,
-    /// Number of the last event that was looked at.
+    /// Number of the last event that was handled.
     seen: u64,
 }
 
-/// What came of looking at the files.
+/// The result of a check.
 enum News {
     /// A good edit.
     Edition(Box<Edition>),
@@ -43,10 +43,11 @@ enum News {
 }
 
 impl Edits {
-    /// Begins to look at the files of a graph, which was made with `part` and `nodes`.
+    /// Starts to watch the files of a graph that was made with `part` and `nodes`.
     ///
     /// # Errors
-    /// Nothing in the graph can be edited while it runs, it is no file, or no thread can be had.
+    /// Nothing in the graph can be edited while it runs, its spec is not a regular file, or no
+    /// thread can be started.
     pub(crate) fn watch(
         path: &Path,
         part: &PartArgs,
@@ -91,7 +92,7 @@ impl Edits {
 
     /// Hands good edits to the run, and says what is wrong with bad ones.
     pub(crate) fn go_on(&mut self, run: &mut Run, audience: &Audience) {
-        // The live view shows what is refused; all of it stands in 'sinew check'.
+        // The live view shows refusals itself, and 'sinew check' shows them in full.
         let says = !audience.view.is_live();
         let refused = |event: &&Event| event.what == EventKind::EditRefused;
         for event in run.events().after(self.seen).filter(refused).filter(|_| says) {
@@ -112,7 +113,7 @@ impl Edits {
     }
 }
 
-/// The first of what is wrong, and how much more there is.
+/// The first error, and how many more there are.
 fn in_short(error: &LoadError) -> String {
     let errors = error.to_json()["errors"].as_array().cloned().unwrap_or_default();
     let Some(first) = errors.first() else { return "it cannot be read".into() };
@@ -128,15 +129,15 @@ fn in_short(error: &LoadError) -> String {
     format!("{place}{}{more}", text("message"))
 }
 
-/// A file, and the node that reads it; none reads the spec.
+/// A file, and the node that reads it. `None` for the spec.
 struct File {
     path: PathBuf,
     node: Option<String>,
     stamp: Option<Stamp>,
 }
 
-/// What changes when a file is written or another one takes its place: device, number, length,
-/// times of its content and of itself.
+/// What changes when a file is written or replaced by another: device, inode number, length, and
+/// the times of its content and its inode.
 type Stamp = (u64, u64, u64, i64, i64, i64, i64);
 
 fn stamp(path: &Path) -> Option<Stamp> {
@@ -145,7 +146,7 @@ fn stamp(path: &Path) -> Option<Stamp> {
     Some((file.dev(), file.ino(), file.size(), changed.0, changed.1, itself.0, itself.1))
 }
 
-/// The spec, and what its flow nodes read.
+/// The spec, and the files that its flow nodes read.
 fn files(path: &Path, loaded: &Loaded, nodes: &Kinds) -> Vec<File> {
     let plan = &loaded.plan;
     let mut files = vec![File { path: path.to_owned(), node: None, stamp: stamp(path) }];
@@ -158,24 +159,24 @@ fn files(path: &Path, loaded: &Loaded, nodes: &Kinds) -> Vec<File> {
     files
 }
 
-/// The thread that looks.
+/// The thread that polls the files.
 struct Watcher {
     path: PathBuf,
     part: PartArgs,
     nodes: Kinds,
-    /// What the run was compiled for: an edit is compiled for the same.
+    /// The machine that the run was compiled for. Edits are compiled for it too.
     machine: TargetMachine,
     files: Vec<File>,
-    /// Nodes whose files were edited, until a good edit tells.
+    /// Nodes whose files were edited since the last good edit.
     touched: Vec<String>,
-    /// What the run was started with.
+    /// The spec that the run was started with.
     text: String,
     news: Sender<News>,
 }
 
 impl Watcher {
     fn run(mut self, end: &Receiver<()>) {
-        // It may have been edited since it was read.
+        // The spec may have been edited since it was read.
         let read = fs::read_to_string(&self.path);
         let mut is_behind = read.is_ok_and(|text| text != self.text);
         self.text.clear();
@@ -220,7 +221,7 @@ impl Watcher {
         }
     }
 
-    /// What is written while a spec is checked is an edit of its own.
+    /// Keeps the old stamps: a file that is written while the spec is checked is a further edit.
     fn keep_stamps(&mut self, before: &[File]) {
         for file in &mut self.files {
             if let Some(known) = before.iter().find(|known| known.path == file.path) {

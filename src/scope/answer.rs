@@ -1,4 +1,4 @@
-//! What one capture says, as text and as one JSON object.
+//! One capture as text, and as one JSON object.
 
 use serde_json::{Value, json};
 use sinew_control::traces::RunLayout;
@@ -10,10 +10,10 @@ use sinew_view::printable;
 
 use super::{Chosen, ScopeArgs};
 
-/// Peaks of a spectrum that are named.
+/// Most peaks of a spectrum that are listed.
 const PEAKS: usize = 5;
 
-/// Frequencies of a response that the text shows.
+/// Most frequencies of a response that the text shows.
 const ROWS_MAX: usize = 20;
 
 /// What was asked for, and the capture that answers it.
@@ -24,7 +24,7 @@ pub(super) struct Reading<'a> {
     pub(super) chosen: &'a Chosen,
 }
 
-/// What there is to look at.
+/// What the scope can show.
 pub(super) fn list(layout: &RunLayout, traces: &[Trace]) -> Value {
     let traces = traces.iter().map(|trace| {
         json!({"name": trace.name, "unit": trace.unit, "doc": trace.doc, "labels": trace.labels})
@@ -34,7 +34,7 @@ pub(super) fn list(layout: &RunLayout, traces: &[Trace]) -> Value {
 }
 
 impl Reading<'_> {
-    /// The object; `ended` is what to say of a core that stopped meanwhile.
+    /// The JSON object. `ended` says why the core stopped meanwhile.
     pub(super) fn to_json(&self, ended: Option<&str>) -> Value {
         let Capture { triggered, from_s, until_s, traces, .. } = self.capture;
         let mut object = json!({
@@ -79,7 +79,7 @@ impl Reading<'_> {
         object
     }
 
-    /// The same for people.
+    /// The same as text for people.
     pub(super) fn to_text(&self) -> String {
         let Capture { triggered, traces, .. } = self.capture;
         let how = if *triggered { "triggered" } else { "no trigger" };
@@ -122,7 +122,7 @@ impl Reading<'_> {
         text
     }
 
-    /// What each trace but the input makes of the step.
+    /// The step response of each trace except the input.
     fn steps(&self) -> impl Iterator<Item = (&Captured, Result<StepResponse, NotShown>)> {
         let traces = &self.capture.traces;
         let input = self.chosen.input.map(|at| &traces[at]);
@@ -239,7 +239,7 @@ fn response_text(
     text
 }
 
-/// Six digits, with an exponent where they would not be enough.
+/// Six digits, with an exponent if the number needs more.
 fn short(number: f64) -> String {
     let size = number.abs();
     match () {

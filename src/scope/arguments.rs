@@ -1,4 +1,4 @@
-//! What `sinew scope` may be told.
+//! The arguments of `sinew scope`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -128,18 +128,18 @@ Exit status: 0 good, even if the run has stopped while it was shown; 1 the run f
 answer, or stopped before a capture was complete, or no trigger came; 2 bad request, or no such run
 or name.";
 
-/// The trace of a trigger, and what an expression such as `NODE.SIGNAL > 0.5` says beside it.
+/// The trace of a trigger, and what an expression such as `NODE.SIGNAL > 0.5` adds.
 type NamedTrigger = (String, Option<(Slope, f64)>);
 
 impl ScopeArgs {
-    /// Whether it answers with one capture, on a terminal too.
+    /// Whether it answers with one capture, even on a terminal.
     pub(super) fn is_answered_once(&self) -> bool {
         let files = self.csv.is_some() || self.mcap.is_some();
         let asked = self.step || self.spectrum || self.bode.is_some();
         self.once || self.list || self.json || files || asked || self.length.is_some()
     }
 
-    /// The trigger's name, and what an expression says of slope and level.
+    /// The trigger's name, and what an expression says about slope and level.
     pub(super) fn trigger(&self) -> Result<Option<NamedTrigger>, String> {
         let Some(text) = &self.trigger else { return Ok(None) };
         let Some(at) = text.find(['<', '>']) else { return Ok(Some((text.clone(), None))) };
@@ -157,7 +157,7 @@ impl ScopeArgs {
         Ok(Some((name.trim().into(), Some((slope, level)))))
     }
 
-    /// What the scope is to be set to.
+    /// The settings of the scope.
     pub(super) fn settings(
         &self,
         layout: &RunLayout,
@@ -169,7 +169,7 @@ impl ScopeArgs {
         let period_ns = chosen.traces.iter().filter_map(|trace| {
             layout.threads.iter().find(|it| it.id() == trace.thread).map(|it| it.period_ns)
         });
-        // So that there is something to see of slow and of fast cores.
+        // 1000 cycles of a fast core fill the picture; a slow core gets the default window.
         let fitting = period_ns.min().unwrap_or(1).saturating_mul(1000);
         let window_ns = window.map_or(fitting.min(default.window_ns), |it| it.as_nanos() as u64);
         let said = self.trigger()?.and_then(|(_, said)| said);
@@ -202,13 +202,13 @@ impl ScopeArgs {
         Ok(ScopeSettings { window_ns, pre: self.pre, sweep, trigger })
     }
 
-    /// What counts as settled.
+    /// The band that counts as settled.
     pub(super) fn settled(&self) -> f64 {
         if self.within > 0.0 { self.within } else { WITHIN }
     }
 }
 
-/// `20%`, as a part of one.
+/// A percentage such as `20%`, as a fraction of one.
 fn percent(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix('%').and_then(|number| number.trim().parse::<f64>().ok());
     let number = number.filter(|number| (0.0..=100.0).contains(number));

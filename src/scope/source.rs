@@ -1,4 +1,4 @@
-//! The records of a run, read from outside: its traces are mapped for reading only.
+//! The records of a run, read from outside: its traces are mapped read-only.
 
 use std::io::ErrorKind;
 use std::process::ExitCode;
@@ -14,14 +14,14 @@ use sinew_core::trace::{Reader, Record, ThreadId};
 use crate::answer::print;
 use crate::reach::{Failure, Fate, Reached};
 
-/// Records that one look takes from one thread: there is other work, while the core writes without
-/// end.
+/// Most records that one pass takes from one thread: the core writes without end, and there is
+/// other work.
 const RECORDS_PER_LOOK_MAX: usize = 8192;
 
-/// A run, whose cycles are read.
+/// A run whose cycles are read.
 pub(super) struct Source {
     pub(super) layout: RunLayout,
-    /// Its graph, and with its process.
+    /// The graph's name; `name` also has the process.
     pub(super) graph: String,
     pub(super) name: String,
     threads: Vec<(ThreadId, Reader)>,
@@ -29,7 +29,7 @@ pub(super) struct Source {
     status: Status,
     fate: Fate,
     has_ended: bool,
-    /// When a cycle came last.
+    /// When the last cycle was read.
     heard: Instant,
 }
 
@@ -41,7 +41,7 @@ impl Source {
             Failure::run(format!("{name} does not show its traces: {what}"))
         };
         let (layout, descriptors) = traces(&run.socket).map_err(|error| match error.kind() {
-            // Nobody is there any more.
+            // The run has ended meanwhile.
             ErrorKind::NotFound | ErrorKind::ConnectionRefused => {
                 Failure::run(format!("{name} has ended before it showed its traces"))
             }
@@ -58,14 +58,14 @@ impl Source {
             threads.push((thread.id(), reader));
         }
         let mut log = run.connection;
-        // If it cannot be sent, nothing will come, and that is the end of the run.
+        // If the request cannot be sent, no answer comes, and this counts as the end of the run.
         let _ = log.send(&Request::Log { after: 0, follow: true });
         let (fate, status, heard) = (Fate::of(&run.status), run.status, Instant::now());
         let has_ended = false;
         Ok(Source { layout, graph, name, threads, log, status, fate, has_ended, heard })
     }
 
-    /// Hands every cycle since the last call to `each`, thread by thread.
+    /// Calls `each` for every cycle since the last call, thread by thread.
     pub(super) fn read(&mut self, each: &mut dyn FnMut(ThreadId, &Record)) {
         for (id, reader) in &mut self.threads {
             for _ in 0..RECORDS_PER_LOOK_MAX {
@@ -76,10 +76,10 @@ impl Source {
         }
     }
 
-    /// Waits so long, or until the run has ended. Whether it is there.
+    /// Waits for `limit`, or until the run has ended. Returns whether the run still exists.
     ///
     /// # Errors
-    /// It says what nobody understands.
+    /// The run does not answer, or answers with an error.
     pub(super) fn wait(&mut self, limit: Duration) -> Result<bool, Failure> {
         let begun = Instant::now();
         while !self.has_ended {
@@ -98,12 +98,12 @@ impl Source {
         Ok(false)
     }
 
-    /// For how long no cycle has come.
+    /// How long no cycle has come.
     pub(super) fn silent_ns(&self) -> u64 {
         u64::try_from(self.heard.elapsed().as_nanos()).unwrap_or(u64::MAX)
     }
 
-    /// Why no cycle comes. What matters most comes first: a terminal may cut the rest.
+    /// Why no cycle comes. The most important words come first: a terminal may cut the rest.
     pub(super) fn why(&self) -> String {
         let (name, fate) = (&self.name, self.fate.text());
         match (self.has_ended, &self.fate.stop) {
@@ -115,7 +115,7 @@ impl Source {
         }
     }
 
-    /// Tells that it has ended: the exit status is that of the run.
+    /// Reports that the run has ended. The exit status is that of the run.
     pub(super) fn ended(&self) -> Result<ExitCode, Failure> {
         let text = self.why();
         match self.fate.fault {

@@ -1,4 +1,4 @@
-//! `sinew halt`: stops the core of a run, and says how long that took.
+//! `sinew halt`: stops the core of a run, and says how long the stop took.
 
 use std::process::ExitCode;
 
@@ -36,8 +36,8 @@ Examples:
 
 Exit status: 0 the core has stopped, 1 it faulted or did not stop in time, 2 no such run.";
 
-/// Longest reason that is told, in characters: a longer one might not fit a request, and no stop
-/// must fail for what is said of it.
+/// Longest reason that is sent, in characters. A longer one might not fit a request, and a stop
+/// must not fail because of its reason.
 const REASON_LEN_MAX: usize = 500;
 
 /// Carries out the command.
@@ -53,7 +53,8 @@ pub(crate) fn run(args: &HaltArgs) -> ExitCode {
     })
 }
 
-/// Asks, then reads the log until the core stands: how it ended, and whether it is held.
+/// Sends the request, then reads the log until the core has stopped. Returns how it ended, and
+/// whether it is held.
 fn halt(steered: &mut Steered, reason: Option<&str>) -> Result<(Fate, bool), Failure> {
     let status = steered.run.status.clone();
     let mut fate = Fate::of(&status);
@@ -78,7 +79,7 @@ fn halt(steered: &mut Steered, reason: Option<&str>) -> Result<(Fate, bool), Fai
     }
 }
 
-/// A reason that is not too long.
+/// The reason, cut if it is too long.
 fn cut(reason: &str) -> String {
     match reason.char_indices().nth(REASON_LEN_MAX) {
         Some((end, _)) => format!("{}…", &reason[..end]),
@@ -98,7 +99,7 @@ mod tests {
         for sign in ["x", "µ", "\u{1}", "🦾"] {
             let reason = cut(&sign.repeat(100_000));
             assert!(reason.starts_with(sign) && reason.ends_with('…'));
-            // A request has 4096 bytes.
+            // A request can have 4096 bytes.
             assert!(json!(reason).to_string().len() < 4000, "{reason}");
         }
     }

@@ -42,7 +42,7 @@ pub(crate) fn run(args: &ResetArgs) -> ExitCode {
     })
 }
 
-/// Asks, then reads the log until the core runs.
+/// Sends the request, then reads the log until the core runs.
 fn reset(steered: &mut Steered) -> Result<Done, String> {
     let here = steered.run.found();
     let followed = steered.ask(&Request::Reset {}, |event| {
@@ -63,7 +63,7 @@ fn reset(steered: &mut Steered) -> Result<Done, String> {
     }
 }
 
-/// Whether the core runs, all of it.
+/// Whether the whole core runs.
 fn runs(status: &Status) -> bool {
     let mut core = status.domains.iter().filter(|domain| domain.role == DomainRole::Realtime);
     status.phase == Phase::Running && core.all(|domain| domain.state == DomainState::Running)

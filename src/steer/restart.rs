@@ -43,7 +43,7 @@ pub(crate) fn run(args: &RestartArgs) -> ExitCode {
     })
 }
 
-/// Asks, then reads the log until the domain is ready.
+/// Sends the request, then reads the log until the domain is ready.
 fn restart(steered: &mut Steered, domain: &str) -> Result<Done, String> {
     let mut last = "nothing has happened yet".to_owned();
     let followed = steered.ask(&Request::Restart { domain: domain.into() }, |event| {

@@ -1,4 +1,4 @@
-//! `sinew set`: sets parameters of the core while it runs, or shows which can be set.
+//! `sinew set`: sets parameters of the core while it runs, or lists those that can be set.
 
 use std::process::ExitCode;
 
@@ -69,7 +69,7 @@ fn list(steered: &mut Steered) -> Result<Done, String> {
     Ok(Done { text, fields: json!({ "tunables": tunables }), is_good: true })
 }
 
-/// A line for each: name, value, what it takes.
+/// One line for each parameter: name, value, limits.
 fn table(tunables: &[Tunable]) -> String {
     let names: Vec<_> = tunables.iter().map(|it| format!("{}.{}", it.node, it.parameter)).collect();
     let width = |texts: &mut dyn Iterator<Item = usize>| texts.max().unwrap_or(0);
@@ -81,7 +81,7 @@ fn table(tunables: &[Tunable]) -> String {
     names.iter().zip(tunables).map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// How the event begins that tells of these settings: of many its text is cut.
+/// The beginning of the event about these settings. If they are many, the text of the event is cut.
 fn beginning(settings: &[String]) -> String {
     let mut text = format!("{} ", settings.join(", "));
     text.truncate(text.floor_char_boundary(Events::TEXT_MAX / 2));

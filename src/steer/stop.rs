@@ -1,4 +1,4 @@
-//! `sinew stop`: stops a run in order, and waits until it is gone.
+//! `sinew stop`: stops a run in order, and waits until its process is gone.
 
 use std::process::ExitCode;
 use std::time::Instant;
@@ -38,7 +38,7 @@ pub(crate) fn run(args: &StopArgs) -> ExitCode {
     })
 }
 
-/// Asks, then reads the log until it ends with the run.
+/// Sends the request, then reads the log until it ends with the run.
 fn stop(steered: &mut Steered) -> Result<Fate, Failure> {
     let status = steered.run.status.clone();
     let mut fate = Fate::of(&status);
@@ -49,7 +49,7 @@ fn stop(steered: &mut Steered) -> Result<Fate, Failure> {
     let Steered { run, name, until, timeout_s, .. } = steered;
     let followed = followed.map_err(|why| Failure::run(format!("cannot stop {name}: {why}")))?;
     let left = until.saturating_duration_since(Instant::now());
-    // A process that cannot be seen from here counts as ended, but not one that still answers.
+    // A process that cannot be seen from here counts as ended, unless it still answers.
     if matches!(followed, Followed::Ended) && run.connection.wait_for_end(left) {
         return Ok(fate);
     }

@@ -1,4 +1,4 @@
-//! What a run says of itself, again and again.
+//! The status of a run, asked for again and again.
 
 use std::collections::VecDeque;
 use std::io;
@@ -9,15 +9,15 @@ use sinew_control::{Answer, Request};
 
 use crate::reach::{Fate, Reached};
 
-/// Events that can be scrolled to.
+/// Most events that can be scrolled to.
 const EVENTS_MAX: usize = 200;
 
-/// A run, as last heard of.
+/// A run, in its last known state.
 pub(super) struct Feed {
     connection: Connection,
-    /// What it looks like.
+    /// Its last status.
     pub(super) status: Status,
-    /// What happened, oldest first.
+    /// Its events, oldest first.
     pub(super) events: VecDeque<Event>,
     /// How it ended, if it has.
     pub(super) fate: Fate,
@@ -25,29 +25,30 @@ pub(super) struct Feed {
 }
 
 impl Feed {
-    /// Of a run that was reached.
+    /// The feed of a run that was reached.
     pub(super) fn new(run: Reached) -> Feed {
         Feed {
             connection: run.connection,
             status: run.status,
             events: VecDeque::new(),
-            // The log, from its beginning, tells the rest.
+            // The rest comes from the log, which is read from its beginning.
             fate: Fate::default(),
             follows: false,
         }
     }
 
-    /// Asks again. Whether the run is still there.
+    /// Asks again. Returns whether the run still exists.
     ///
     /// # Errors
     /// If it does not answer.
     pub(super) fn refresh(&mut self) -> io::Result<bool> {
         if !self.follows {
             self.follows = true;
-            // If it cannot be sent, nothing will come, and that is the end of the run.
+            // If the request cannot be sent, no answer comes, and this counts as the end of the
+            // run.
             let _ = self.connection.send(&Request::Log { after: 0, follow: true });
         }
-        // As above. What the run said before it ended can still be read.
+        // The same holds here. What the run said before it ended can still be read.
         let _ = self.connection.send(&Request::Status {});
         loop {
             match self.connection.next(Some(ANSWER_WITHIN))? {
@@ -58,7 +59,7 @@ impl Feed {
                 }
                 Some(Answer::Event(event)) => self.take(event),
                 Some(Answer::Error(text)) => return Err(io::Error::other(text)),
-                // Events that were missed are further back than anybody scrolls.
+                // Missed events are older than anybody scrolls back to.
                 Some(_) => {}
             }
         }

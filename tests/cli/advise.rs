@@ -1,5 +1,5 @@
-//! `sinew advise` on a small graph that is not the arm's: what it writes, what it keeps, and how
-//! it refuses. What it chooses is for the machine to say; no test knows.
+//! `sinew advise` on a small graph that is not the arm's: what it writes, what it keeps, and how it
+//! refuses. Which choice it makes depends on the machine, so no test checks it.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -18,7 +18,7 @@ fn graph(name: &str, requires: &str) -> String {
     edited(name, &[("realtime: {period: 5ms,", &*control)])
 }
 
-/// What it answers for a graph in few turns.
+/// Its answer for a graph, with few rounds.
 fn advise(file: &str, more: &[&str]) -> Answer {
     let few = ["advise", "--rounds", "3", "--watch", "300ms"];
     sinew([&few[..], more, &[file]].concat())
@@ -41,7 +41,7 @@ fn a_run_says_which_requirements_it_broke_and_fails_if_that_is_wanted() {
     assert_eq!(judged[1]["requires"], "isolation process");
     let links = answer.json()["links"].clone();
     assert!(links[0]["latency_ns"]["n"].as_u64().is_some_and(|n| n > 10), "{links}");
-    // Where the kernel refuses a privilege, that is what fails.
+    // If the kernel refuses a privilege, the run fails because of that.
     let answer = run(&["--strict"]).ended_with(1);
     let is_told = ["latency_max 0.1 us", "--strict"].iter().any(|text| answer.err.contains(text));
     assert!(is_told, "{}", answer.err);

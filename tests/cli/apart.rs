@@ -1,5 +1,5 @@
 //! `graphs/http/apart.yaml`: the process behind a listener is killed again and again under load.
-//! Who asked it hears of that at once, and nobody else notices.
+//! The clients of its requests get an answer at once, and others notice nothing.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,14 +15,14 @@ use crate::api::Api;
 use crate::control::Place;
 use crate::program::{graph_in, ours, send, wait_until};
 
-/// How often it is killed. `SINEW_KILL_ROUNDS=100 cargo test` asks for more.
+/// Number of kills. `SINEW_KILL_ROUNDS=100 cargo test` sets more.
 const ROUNDS: u64 = 5;
-/// Who waits longer than this for an answer has found a hang.
+/// A client that waits longer than this for an answer has found a hang.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Connections that ask for each.
+/// Connections for each kind of request.
 const CONNECTIONS: usize = 4;
 
-/// How often a connection was answered with each status; it is never lost.
+/// How often a connection was answered with each status. The connection is never lost.
 fn ask(address: &str, request: &str, over: &AtomicBool) -> BTreeMap<u16, u64> {
     let mut stream = TcpStream::connect(address).expect("it listens");
     stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
@@ -35,7 +35,7 @@ fn ask(address: &str, request: &str, over: &AtomicBool) -> BTreeMap<u16, u64> {
     answers
 }
 
-/// The status of an answer, which is read to its end.
+/// The status of an answer. The answer is read to its end.
 fn answer(input: &mut BufReader<TcpStream>) -> u16 {
     let (mut status, mut len) = (None, 0);
     loop {

@@ -1,4 +1,4 @@
-//! The arm's REST API, asked as a client would while the core runs.
+//! The arm's REST API, used as a client would use it while the core runs.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -13,7 +13,7 @@ use crate::program::{graph_in, ours, sinew, wait_until};
 /// A client that waits longer than this for an answer has found a hang.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// The graph, patient with a busy machine as `calm.yaml` is, at any free port.
+/// The graph, as patient with a busy machine as `calm.yaml`, at any free port.
 pub(crate) fn patient(name: &str) -> String {
     let text = fs::read_to_string(ours("graphs/robot/api.yaml")).expect("a spec");
     let overrun = "overrun: {policy: stop, consecutive_max: ";
@@ -36,7 +36,7 @@ pub(crate) struct Api {
 }
 
 impl Api {
-    /// What a domain of a run serves, once it says where.
+    /// What a domain of a run serves, once it has announced its address.
     pub(crate) fn of(place: &Place, pid: &str, domain: &str) -> Api {
         let url = || place.domain(pid, domain)["address"].as_str().map(str::to_owned);
         wait_until("the API says where it is", || url().is_some());
@@ -49,12 +49,12 @@ impl Api {
         &self.address
     }
 
-    /// The status and the body of the answer.
+    /// Sends a request. Returns the status and the body of the answer.
     fn ask(&self, method: &str, path: &str, body: &str) -> (u16, Value) {
         self.ask_with(method, path, "Content-Type: application/json\r\n", body)
     }
 
-    /// The same with these headers, each a line.
+    /// The same with these headers, one on each line.
     pub(crate) fn ask_with(
         &self,
         method: &str,
@@ -73,11 +73,11 @@ impl Api {
         (status.expect("a status"), body)
     }
 
-    /// Whatever comes back for these bytes.
+    /// Sends these bytes. Returns everything that comes back.
     pub(crate) fn raw(&self, bytes: &str) -> String {
         let mut stream = TcpStream::connect(&self.address).expect("the listener is there");
         stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
-        // A listener that refuses what comes may close before all of it is sent.
+        // A listener that refuses a request may close the connection before all of it is sent.
         let _ = stream.write_all(bytes.as_bytes());
         let mut answer = Vec::new();
         let _ = stream.read_to_end(&mut answer);
@@ -92,7 +92,7 @@ impl Api {
         self.ask("POST", path, body)
     }
 
-    /// Where the joints are; `None` while the core is too busy to say so.
+    /// The positions of the joints. `None` while the core is too busy to answer.
     fn joints(&self) -> Option<Value> {
         let (status, state) = self.get("/state");
         (status == 200).then(|| state["joint_position_rad"].clone())
@@ -136,13 +136,13 @@ fn the_arm_is_commanded_over_http_and_garbage_does_not_disturb_it() {
     assert_eq!(api.post("/reset", "").0, 409, "the core runs");
     stop_and_reset(&api);
 
-    // The core has never been at fault.
+    // The core never had a fault.
     let report = place.stop(running).json();
     assert_eq!((&report["outcome"], &report["resets"]), (&json!("stopped"), &json!(1)), "{report}");
     assert_eq!(report["earlier_faults"].as_array().map_or(0, Vec::len), 0);
 }
 
-/// What is no command is answered, and the core goes on.
+/// Requests that are no commands are answered, and the core goes on.
 fn garbage(api: &Api) {
     let cases = [
         ("POST", "/path", r#"{"path": "spiral"}"#, 400),
@@ -163,7 +163,7 @@ fn garbage(api: &Api) {
         assert_eq!(status, expected, "{method} {path} {body}: {answer}");
     }
     let huge = format!(r#"{{"path": "{}"}}"#, "x".repeat(4 << 20));
-    // Whoever sends on after the answer may lose it with the connection.
+    // A client that keeps sending after the answer may lose the answer with the connection.
     let head = format!("POST /path HTTP/1.1\r\nHost: localhost\r\nContent-Length: {}", huge.len());
     let answer = api.raw(&format!("{head}\r\n\r\n{huge}"));
     assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 413 "), "{answer}");
@@ -176,7 +176,7 @@ fn garbage(api: &Api) {
     assert_eq!(api.get("/status").1["phase"], "running");
 }
 
-/// The core stops with figures, its state is no longer shown, and it comes back.
+/// The core stops with figures, its state is no longer shown, and it starts again.
 fn stop_and_reset(api: &Api) {
     let (code, stopped) = api.post("/stop", "");
     assert_eq!((code, &stopped["phase"]), (200, &json!("held")), "{stopped}");
@@ -224,7 +224,7 @@ nodes:
     };
     std::thread::scope(|scope| {
         let asks = scope.spawn(|| api.raw("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"));
-        // Its body never comes.
+        // The body of this request never comes.
         let half = "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\nhalf";
         let sends = scope.spawn(|| api.raw(half));
         wait_until("the request waits", in_flight);

@@ -1,5 +1,5 @@
-//! `graphs/apps` and the rover: the tests that stand in each of them, and the API server as its
-//! clients see it.
+//! `graphs/apps` and the rover: runs the tests in each graph, and uses the API server as its
+//! clients do.
 
 use std::process::Command;
 
@@ -10,7 +10,7 @@ use crate::api::Api;
 use crate::control::Place;
 use crate::program::{Running, SINEW, folder, ours, send, wait_until};
 
-/// Each application with its tests, and how many there are.
+/// Each application, and the number of its tests.
 const APPS: &[(&str, usize)] = &[
     ("api_server/api_server.yaml", 26),
     ("batch/import.yaml", 4),
@@ -64,7 +64,7 @@ fn users_sign_up_log_in_and_outlive_a_kill() {
         let now = place.domain(&pid, "services");
         now["state"] == "running" && now["pid"].as_u64().is_some_and(|pid| pid != domain)
     });
-    // Port 0 is another one now.
+    // Port 0 has become a real port.
     let api = Api::of(&place, &pid, "services");
     let login = r#"{"email": "ada@example.org", "password": "a long password"}"#;
     let (status, token) = api.post("/login", login);

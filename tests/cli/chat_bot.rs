@@ -1,6 +1,6 @@
 //! `graphs/apps/chat_bot`, killed at random moments between a chat and a model: each message is in
-//! the database once, answered once in the end, and in its user's order. Two twins of the graph
-//! show that the comparison can fail.
+//! the database once, is answered once in the end, and in the order of its user. Two variants of
+//! the graph with a mistake show that the comparison can fail.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -20,29 +20,29 @@ use crate::api::Api;
 use crate::control::Place;
 use crate::program::{Running, SINEW, children, folder, ours, send, wait_until};
 
-/// Kills of the bot. `SINEW_KILL_ROUNDS=100 cargo test` asks for more.
+/// Number of kills of the bot. `SINEW_KILL_ROUNDS=100 cargo test` sets more.
 const ROUNDS: u64 = 3;
-/// So many messages are sent before each.
+/// Messages that are sent before each kill.
 const MESSAGES: u64 = 6;
 const USERS: u64 = 3;
-/// So often its domain is killed in a row.
+/// Most kills of its domain in a row.
 const DEATHS_MAX: u64 = 5;
-/// The bot tells the model no more than so many earlier messages.
+/// Most earlier messages that the bot sends to the model.
 const HISTORY_MAX: usize = 10;
 /// A client that waits longer than this for an answer has found a hang.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The bot, with its database in a folder of its own; and what it was sent.
+/// The bot with its database in a folder of its own, and the messages that it was sent.
 struct Bot {
     folder: PathBuf,
     fakes: String,
     port: u16,
-    /// Texts by their ids, in the order in which they were taken.
+    /// Ids and texts of the messages, in the order in which they were accepted.
     sent: Vec<(String, String)>,
 }
 
 impl Bot {
-    /// The application with other words in it, before a model and a chat at this address.
+    /// The application with edits in its text, connected to a model and a chat at this address.
     fn new(name: &str, fakes: &str, edits: &[(&str, &str)]) -> Bot {
         let folder = folder(name);
         let text = fs::read_to_string(ours("graphs/apps/chat_bot/chat_bot.yaml"));
@@ -57,7 +57,7 @@ impl Bot {
     }
 
     fn start(&self) -> Running {
-        // The domain of a supervisor that was killed ends a moment after it.
+        // If a supervisor was killed, its domain ends a moment later.
         wait_until("the one before has gone", || !self.listens());
         let mut command = Command::new(SINEW);
         command.arg("run").arg(self.folder.join("chat_bot.yaml"));
@@ -68,7 +68,7 @@ impl Bot {
         running
     }
 
-    /// Waits until it listens.
+    /// Waits until the bot listens.
     fn wait(&self) {
         wait_until("the bot listens", || self.listens());
     }
@@ -77,7 +77,7 @@ impl Bot {
         TcpStream::connect(("127.0.0.1", self.port)).is_ok()
     }
 
-    /// Sends a message, signed; the status of the answer, if one comes.
+    /// Sends a signed message. Returns the status of the answer, if one comes.
     fn post(&self, id: &str, user: u64, text: &str) -> Option<u16> {
         let body = json!({"id": id, "user": format!("user{user}"), "text": text}).to_string();
         let key = hmac::Key::new(hmac::HMAC_SHA256, b"only a test");
@@ -96,7 +96,7 @@ impl Bot {
         answer.split(' ').nth(1)?.parse().ok()
     }
 
-    /// Sends a new message, again and again until it is taken, as chat services do.
+    /// Sends a new message, again and again until it is accepted, as chat services do.
     fn say(&mut self) {
         let number = self.sent.len() as u64;
         let (id, text) = (format!("m{number}"), format!("number {number}"));
@@ -110,7 +110,7 @@ impl Bot {
         database
     }
 
-    /// How many messages are not answered.
+    /// How many messages have no answer.
     fn open_count(&self) -> u64 {
         let text = "SELECT count(*) FROM messages WHERE answer IS NULL";
         self.database().query_row(text, [], |row| row.get::<_, i64>(0)).expect("a table") as u64
@@ -129,7 +129,7 @@ impl Bot {
         answers
     }
 
-    /// The messages that are lost, and those that are there twice.
+    /// The messages that are lost, and the messages that are there twice.
     fn wrong(&self) -> (Vec<String>, Vec<String>) {
         let answers = self.answers();
         let ids = self.sent.iter().map(|(id, _)| id.clone());
@@ -137,14 +137,14 @@ impl Bot {
         (lost, ids.filter(|id| answers.get(id).is_some_and(|all| all.len() > 1)).collect())
     }
 
-    /// What the model says of a message that comes so late, if it was told all that came before.
+    /// The model's answer to message `at`, if the model was sent all earlier messages.
     fn expected(&self, at: usize) -> String {
         let before = (at / USERS as usize).min(HISTORY_MAX);
         format!("You said \"{}\" after {before} others. ", self.sent[at].1)
     }
 }
 
-/// The model and the chat, which nobody kills.
+/// The model and the chat, which are never killed.
 fn fakes(place: &Place) -> (Running, String, Api) {
     let graph = ours("graphs/apps/chat_bot/fakes.yaml").display().to_string();
     let (running, pid) = place.run(&[&graph, "--set", "fakes.port=0"]);
@@ -168,7 +168,7 @@ fn a_bot_that_is_killed_answers_each_message_once_and_in_its_order() {
         (0..MESSAGES).for_each(|_| bot.say());
         sleep(Duration::from_millis(chance.u64(..150)));
         met.2 += u64::from(bot.open_count() > 0);
-        // A supervisor gives a domain up that dies too often.
+        // A supervisor gives up a domain that dies too often.
         if deaths == DEATHS_MAX || chance.bool() {
             send(running.pid(), Signal::KILL);
             met.0 += 1;
@@ -213,7 +213,7 @@ fn a_bot_whose_messages_have_no_key_has_them_twice() {
     let mut bot = Bot::new("chat_bot_without_a_key", &address, &edits);
     let _running = bot.start();
     bot.say();
-    // The answer to this one was lost on its way.
+    // The answer to this message was lost on its way.
     assert_eq!(bot.post("m0", 0, "number 0"), Some(202));
     wait_until("all is answered", || bot.open_count() == 0);
     assert_eq!(bot.wrong(), (vec![], vec!["m0".to_owned()]));

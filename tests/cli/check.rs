@@ -1,5 +1,5 @@
-//! What `sinew check` shows of a good graph: its firewall, and its longest chain with the times of
-//! a run.
+//! The output of `sinew check` for a good graph: its firewall, and its longest chain with the times
+//! of a run.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::program::{self, arm, calm, folder, graph_in, sinew};
 
-/// A report such as `sinew run --json` writes of the arm, as far as `check` reads it.
+/// A report such as `sinew run --json` writes for the arm, with the parts that `check` reads.
 fn report() -> Value {
     let figures = |n: u64, p50: Option<u64>, max: u64| json!({"n": n, "p50": p50, "max": max});
     let node =

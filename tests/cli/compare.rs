@@ -1,4 +1,4 @@
-//! `sinew lab compare`: programs that print what they are told to, and reports that are made here.
+//! `sinew lab compare`, with programs that print given reports, and with reports made here.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -39,14 +39,14 @@ pub(crate) fn written(folder: &Path, name: &str, text: &str) -> String {
     path.display().to_string()
 }
 
-/// A program that does this.
+/// A program that runs this script.
 fn program(folder: &Path, name: &str, script: &str) -> String {
     let path = written(folder, name, &format!("#!/bin/sh\n{script}\n"));
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("a program");
     path
 }
 
-/// A program that prints this report, whatever it is asked, and notes that it was.
+/// A program that prints this report, whatever its arguments are, and records that it was run.
 fn prints(folder: &Path, name: &str, report: &Value) -> String {
     written(folder, &format!("{name}.json"), &report.to_string());
     let script = format!("echo {name} \"$@\" >> \"$(dirname \"$0\")/asked\"\nexec cat \"$0.json\"");
@@ -89,7 +89,7 @@ fn a_program_beside_itself_is_the_same() {
 #[test]
 fn reports_are_compared_by_the_rounds_that_they_hold() {
     let folder = folder("compare_reports");
-    // The sort of a file is not told by its name.
+    // The sort of a file does not depend on its name.
     let file = |name, report: &Value| written(&folder, name, &report.to_string());
     let old = file("old.sh", &report(100.0));
     let new = file("new", &report(120.0));

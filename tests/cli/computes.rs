@@ -1,5 +1,5 @@
-//! Requests that compute for long, against a running domain with one worker: nothing is killed,
-//! each is answered, and so are others meanwhile.
+//! Requests that compute for a long time, sent to a running domain with one worker: nothing is
+//! killed, each request is answered, and so are others meanwhile.
 
 use std::fmt::Write as _;
 use std::thread;
@@ -8,15 +8,15 @@ use crate::api::Api;
 use crate::control::Place;
 use crate::program::graph_in;
 
-/// More than a graph's heartbeat allows, if nobody else had a turn: the script is at its limit
-/// then.
+/// Longer than a graph's heartbeat allows, if nothing else had a turn. Then the script reaches its
+/// time limit.
 const SCRIPT_TIME: &str = "4s";
 
 fn node(text: &mut String, name: &str, rest: &str) {
     writeln!(text, "  - {{name: {name}, domain: web, {rest}}}").expect("memory");
 }
 
-/// A router to what computes.
+/// A router to nodes that compute.
 fn graph() -> String {
     let nested = "packet.body.all(a, packet.body.all(b, a + b >= 0))";
     let when: Vec<_> = (0..256).map(|_| format!("{{when: '!{nested}', port: 'out[0]'}}")).collect();
@@ -71,7 +71,7 @@ fn whatever_a_request_computes_the_domain_lives_and_answers_others() {
         ("/templates", 10, 200),
         ("/six", 400, 500),
         ("/one", 50, 200),
-        // At its limit of time.
+        // The script reaches its time limit.
         ("/script", 1, 500),
     ] {
         thread::scope(|scope| {
@@ -86,7 +86,7 @@ fn whatever_a_request_computes_the_domain_lives_and_answers_others() {
         let domain = place.domain(&pid, "web");
         assert_eq!(domain["restarts"], 0, "after {path}: {domain}");
     }
-    // What came just before the stop is counted too.
+    // A request that came just before the stop is counted too.
     api.post("/ping", "");
     place.sinew(&["stop", &pid]).ended_with(0);
     let report = running.answer().json();

@@ -1,5 +1,5 @@
-//! Runs as others reach them: list, top, log, restart, stop, through a control socket in a folder
-//! of the test's own.
+//! Runs as others reach them: list, top, log, restart, stop, through a control socket in the test's
+//! own folder.
 
 use std::fs::{self, DirBuilder};
 use std::os::unix::fs::{DirBuilderExt, symlink};
@@ -11,14 +11,15 @@ use serde_json::{Value, json};
 
 use crate::program::{Answer, Running, SINEW, calm, edited, is_alive, ours, wait_until};
 
-/// Where the runs of a test have their sockets; a short path, for a socket's name must be short.
+/// The folder for the sockets of a test's runs. Its path is short, because a socket's path must be
+/// short.
 pub(crate) struct Place(pub(crate) PathBuf);
 
 impl Place {
     pub(crate) fn new(name: &str) -> Place {
         let folder = format!("sinew-cli-{}-{name}", std::process::id());
         let folder = std::env::temp_dir().join(folder);
-        // It may be there from a run that was killed.
+        // It may be left over from a run that was killed.
         let _ = fs::remove_dir_all(&folder);
         DirBuilder::new().mode(0o700).create(&folder).expect("a folder");
         Place(folder)
@@ -38,7 +39,7 @@ impl Place {
         self.start(arguments).answer()
     }
 
-    /// A run that runs, and its process as the commands name it.
+    /// Starts a run, and waits until it runs. Also returns its process as the commands name it.
     pub(crate) fn run(&self, arguments: &[&str]) -> (Running, String) {
         self.run_in(&[], arguments)
     }
@@ -67,7 +68,7 @@ impl Place {
         (running, pid)
     }
 
-    /// Stops a run, which has fared well.
+    /// Stops a run, which must have had no fault.
     pub(crate) fn stop(&self, running: Running) -> Answer {
         self.sinew(&["stop", &running.pid().to_string()]).ended_with(0);
         running.answer().ended_with(0)
@@ -80,7 +81,7 @@ impl Place {
         self.run(&["--set", &file, &graph])
     }
 
-    /// What `sinew list` says of a run.
+    /// The entry of a run in `sinew list`.
     pub(crate) fn listed(&self, pid: u32) -> Option<Value> {
         let list = self.sinew(&["list", "--json"]).json();
         let runs = list["runs"].as_array().expect("a list").clone();
@@ -101,7 +102,7 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        // What is left is the system's to clean.
+        // The system cleans up what remains.
         let _ = fs::remove_dir_all(&self.0);
     }
 }
@@ -158,7 +159,7 @@ fn the_log_is_a_line_for_each_event_without_gaps() {
 #[test]
 fn two_runs_of_one_graph_are_told_apart() {
     let place = Place::new("two");
-    // No other test has a run of this name.
+    // No other test has a run with this name.
     let file = edited("two_runs", &[("name: calm", "name: twins")]);
     let (first, one) = place.run(&[&file]);
     let (second, other) = place.run(&[&file]);
@@ -170,7 +171,7 @@ fn two_runs_of_one_graph_are_told_apart() {
     place.sinew(&["stop", &one, "--json"]).ended_with(0);
     assert!(is_alive(second.pid()), "the wrong one was stopped");
     first.answer().ended_with(0);
-    // Now its name is enough.
+    // Now the name is sufficient.
     assert_eq!(
         place.sinew(&["stop", "twins", "--json"]).ended_with(0).json()["outcome"],
         "stopped"
@@ -203,7 +204,7 @@ fn restarts_and_a_stop_at_once_all_come_to_an_end() {
     let restart = || place.start(&["restart", "log", "--run", &pid]);
     let restarts = [(); 3].map(|()| restart());
     restarts.into_iter().for_each(|restart| drop(restart.answer().ended_with(0)));
-    // Now one is in flight while the graph is told to stop.
+    // Now one restart is in progress while the graph is told to stop.
     let restart = restart();
     place.sinew(&["stop", &pid]).ended_with(0);
     let restart = restart.answer();
@@ -221,7 +222,7 @@ fn a_killed_run_is_listed_no_more() {
     running.signal(Signal::KILL);
     wait_until("the run is gone", || !is_alive(pid));
     assert_eq!(place.sockets(), 1, "the kill has not landed");
-    // Its parent has to see it off before the process is gone.
+    // The process is gone only after its parent has waited for it.
     drop(running);
     assert_eq!(place.listed(pid), None);
     assert_eq!(place.sockets(), 0, "the socket is left");
@@ -273,7 +274,7 @@ fn a_request_that_cannot_be_meant_is_refused() {
     place.sinew(&["stop", "--timeout", "soon"]).ended_with(2);
 }
 
-/// A graph whose node says that it goes on to its second state.
+/// A graph whose node logs that it enters its second state.
 const SAYS: &str = "name: says
 domains: {control: {realtime: {period: 5ms, overrun: {policy: count}}}}
 nodes:

@@ -1,5 +1,5 @@
-//! A message that a graph declares: a machine in YAML alone is recorded, replayed, asked over HTTP,
-//! and read by Python and C, which know nothing of Sinew.
+//! A message that a graph declares. A machine in YAML alone is recorded, replayed, and read over
+//! HTTP, also by Python and C programs that know nothing about Sinew.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +11,8 @@ use crate::api::Api;
 use crate::control::Place;
 use crate::program::{graph_in, sinew, skip, wait_until};
 
-/// An axis whose state is a message of the graph. The recorder and the API have it at once.
+/// An axis whose state is a message of the graph. The recorder and the API support it without
+/// further work.
 const GRAPH: &str = "
 name: axis
 messages:
@@ -77,7 +78,7 @@ nodes:
   - {kind: read, name: look, domain: api}
 ";
 
-/// Prints the messages of a topic as JSON, a line each, and with each the words of its enum as the
+/// Prints the messages of a topic as JSON, one on each line, each with the words of its enum as the
 /// parser of ROS 2 itself reads them.
 const SCRIPT: &str = "
 import json, sys
@@ -136,7 +137,7 @@ fn a_declared_message_is_recorded_replayed_and_read_over_http_and_by_python() {
     assert!(lines.iter().any(|line| line[2].as_f64().is_some_and(|at| at.abs() > 0.5)));
 }
 
-/// Says what C makes of the header and of what a port is in the record of a kind.
+/// Prints how C sees the header and the ports in the record of a kind.
 const PROGRAM: &str = r#"
 #include <stdio.h>
 #include "messages.h"

@@ -1,5 +1,5 @@
-//! `sinew doctor` as its user meets it: what it refuses, what it says, and that it leaves the
-//! machine as it is.
+//! `sinew doctor` for its user: what it refuses, what it prints, and that it does not change the
+//! machine.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};
@@ -10,14 +10,14 @@ use serde_json::Value;
 
 use crate::program::{Answer, Running, SINEW, folder, ours, refused, sinew, skip};
 
-/// A measurement that is as short as one can be.
+/// The shortest possible measurement.
 const SHORT: [&str; 2] = ["doctor", "--duration=100ms"];
 
 fn short(more: &[&str]) -> Answer {
     sinew(SHORT.iter().chain(more))
 }
 
-/// An answer whose status says the same as its verdict.
+/// The JSON of an answer, whose exit status must agree with its verdict.
 #[track_caller]
 fn judged(answer: Answer) -> Value {
     let json = answer.json();
@@ -115,7 +115,7 @@ fn cyclictest_is_asked_for_the_same_and_stands_beside_our_figures() {
         return skip(&format!("SCHED_FIFO and cyclictest (rt-tests): {}", beside["absent"]));
     }
     assert!(beside["version"].as_str().is_some_and(|text| text.starts_with("cyclictest V ")));
-    // It ends when the first of its threads is done; the others may lack a few.
+    // It ends when the first of its threads is done, so the others may lack a few values.
     let n = |of: &Value| of["all"]["n"].as_u64().expect("a count");
     assert!((1..=n(ours)).contains(&n(&beside["late_ns"])), "{beside}");
     assert!(beside["max_ratio"]["median"].as_f64().is_some_and(|ratio| ratio > 0.0), "{beside}");
@@ -124,8 +124,8 @@ fn cyclictest_is_asked_for_the_same_and_stands_beside_our_figures() {
     assert_eq!(json["verdict"]["late_ns_max"], both, "the verdict is by the latest of all");
 }
 
-/// What the program answers to a user without privileges, in a folder where that user may start
-/// it, with a graph of two realtime threads.
+/// The program's answer to a user without privileges, with a graph of two realtime threads, in a
+/// folder where that user may start it.
 fn as_nobody(name: &str, arguments: &[&str]) -> Answer {
     const NOBODY: u32 = 65_534;
     let place = std::env::temp_dir().join(format!("sinew-{name}-{}", std::process::id()));
@@ -133,7 +133,7 @@ fn as_nobody(name: &str, arguments: &[&str]) -> Answer {
     let (program, graph) = (place.join("program"), place.join("axis.yaml"));
     fs::copy(SINEW, &program).expect("a copy");
     let axis = fs::read_to_string(ours("graphs/axis/axis.yaml")).expect("the axis");
-    // Late cycles are no fault here, and its dashboard would want a port.
+    // Late cycles are no fault here. The dashboard is left out because it would need a port.
     let axis = axis.replace("{policy: stop, consecutive_max: 50}", "{policy: count}");
     let lines: Vec<_> = axis.lines().filter(|line| !line.contains("dashboard")).collect();
     fs::write(&graph, lines.join("\n")).expect("a file");
@@ -171,7 +171,7 @@ fn a_user_without_privileges_is_told_no_and_what_to_ask_for() {
     let answer = as_nobody("doctor-user", &[SHORT[0], SHORT[1], "--json", "--cpus", "0"]);
     let json = answer.ended_with(1).json();
     assert_eq!(finding(&json, "rtprio")["grade"], "bad");
-    // By which command depends on where this test runs.
+    // Which command is recommended depends on where this test runs.
     let advice = ["mend", "note"].map(|key| finding(&json, "rtprio")[key].to_string()).join(" ");
     assert!(advice.contains("rtprio") || advice.contains("SYS_NICE"), "{advice}");
     assert!(finding(&json, "system")["read"].as_str().is_some_and(|name| !name.is_empty()));
@@ -180,7 +180,7 @@ fn a_user_without_privileges_is_told_no_and_what_to_ask_for() {
     assert!(json["latency"]["missing"][0].as_str().expect("words").contains("SCHED_FIFO"));
 }
 
-/// What a program and its children open for writing, make, remove or rename.
+/// The files that a program and its children open for writing, create, remove or rename.
 fn changes(name: &str, program: &[&str]) -> Vec<String> {
     let trace = folder(name).join("trace");
     let mut command = Command::new("strace");
@@ -192,7 +192,7 @@ fn changes(name: &str, program: &[&str]) -> Vec<String> {
     let words = ["O_WRONLY", "O_RDWR", "O_CREAT", "O_TRUNC", "mkdir", "mknod", "unlink", "rename"];
     let more = ["chmod", "chown", "truncate", "mount(", "link(", "utimensat", "setxattr"];
     let is_change = |line: &&str| words.iter().chain(&more).any(|word| line.contains(word));
-    // To read where a link points changes nothing.
+    // Reading a link's target changes nothing.
     let changes = text.lines().filter(is_change).filter(|line| !line.contains(" readlink("));
     changes.map(Into::into).collect()
 }

@@ -1,4 +1,4 @@
-//! `sinew drill`: what there is to drill, what is refused, and that its gate holds and opens.
+//! `sinew drill`: which drills there are, what is refused, and that its gate passes and fails.
 
 use std::fs;
 
@@ -23,7 +23,7 @@ fn without_a_graph_there_is_the_arm_with_every_fault_of_every_node() {
         let is_it = |row: &&Value| row["subject"] == "control" && row["fault"] == fault;
         assert_eq!(rows.iter().filter(is_it).count(), 1, "{fault}");
     }
-    // Beside another arm: who serves is flooded, who writes gets no room.
+    // Beside another arm: the service with an API is flooded, and services that write have no room.
     for (subject, fault) in [("api", "flood"), ("api", "full_disk"), ("recorder", "full_disk")] {
         let is_it = |row: &&Value| row["subject"] == subject && row["fault"] == fault;
         assert_eq!(rows.iter().filter(is_it).count(), 1, "{subject} {fault}");
@@ -56,7 +56,8 @@ fn a_request_that_cannot_be_met_is_refused_before_anything_runs() {
 
 #[test]
 fn a_drill_says_what_happened_and_leaves_nothing_behind() {
-    // Whether the bar of two cycles is kept depends on how busy the machine is: not looked at here.
+    // Whether the limit of two cycles is kept depends on how busy the machine is, so it is not
+    // checked here.
     let page = folder("drill").join("drill.html");
     let page_name = page.display().to_string();
     let only = "node=ik,fault=panic,not_finite";
@@ -76,7 +77,7 @@ fn a_drill_says_what_happened_and_leaves_nothing_behind() {
     assert!(page.contains("<h1>Sinew drill: ") && page.contains("id=\"report\""));
 }
 
-/// Whether the bar of two cycles is kept is not looked at here.
+/// Whether the limit of two cycles is kept is not checked here.
 #[test]
 fn machines_that_are_not_the_arm_end_safely() {
     for (graph, node, ports) in [
@@ -108,7 +109,7 @@ fn two_graphs_are_drilled_side_by_side() {
     let of: Vec<_> =
         list["drills"].as_array().expect("a list").iter().map(|it| &it["of"]).collect();
     assert_eq!(of, [&Value::Null, &"arm".into()], "{list}");
-    // Whether the bar of two cycles is kept is not looked at here.
+    // Whether the limit of two cycles is kept is not checked here.
     let text = sinew([&["drill", &calm], &only[..]].concat()).out;
     let at = |words: &str| text.find(words).unwrap_or_else(|| panic!("no '{words}' in {text}"));
     assert!(at("\n  ik, panic") < at("\n  ik of arm, panic"), "{text}");
@@ -131,8 +132,8 @@ fn a_service_that_is_struck_comes_back_and_the_core_goes_on() {
 
 #[test]
 fn a_graph_that_holds_is_stopped_once_its_core_stands() {
-    // Struck from outside it holds, and nobody resets it: four such runs that wait for their limits
-    // take longer than a test may.
+    // After a fault from outside it holds, and nobody resets it. Four such runs would wait for
+    // their limits, which takes longer than a test may.
     let file = holding("drill_holds");
     let only = "domain=control,plant,fault=kill,stop";
     let answer = sinew(["drill", &file, "--only", only, "--json"]).ended_with(0).json();
@@ -142,8 +143,8 @@ fn a_graph_that_holds_is_stopped_once_its_core_stands() {
 
 #[test]
 fn what_nobody_sends_is_struck_from_outside_or_not_at_all() {
-    // Nobody asks this API anything, so its mailbox stays empty.
-    // Whether the core keeps its deadlines is not looked at here.
+    // There are no requests to this API, so its mailbox stays empty. Whether the core keeps its
+    // deadlines is not checked here.
     let api = patient("drill_api");
     let report = sinew(["drill", &api, "--only", "link=command->planner", "--json"]).json();
     let rows = report["rows"].as_array().expect("a list");
@@ -160,7 +161,7 @@ fn what_nobody_sends_is_struck_from_outside_or_not_at_all() {
 
 #[test]
 fn a_full_disk_and_a_flood_are_shown_or_not_carried_out() {
-    // The log serves nothing; whether the core keeps its deadlines is not looked at here.
+    // The log serves nothing. Whether the core keeps its deadlines is not checked here.
     let spec = ours("tests/cli/calm_log.yaml").display().to_string();
     let file = format!("log.file={}", folder("drill_full").join("axes.csv").display());
     let only = "domain=log,fault=flood,full_disk";
@@ -175,7 +176,7 @@ fn a_full_disk_and_a_flood_are_shown_or_not_carried_out() {
 
 #[test]
 fn a_gate_that_must_fail_fails() {
-    // No cycle keeps this deadline, so the graph faults long before the drill's fault can come.
+    // No cycle keeps this deadline, so the graph faults long before the drill injects its fault.
     let file = edited(
         "drill_tight",
         &[

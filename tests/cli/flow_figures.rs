@@ -1,4 +1,4 @@
-//! What the official readers of Prometheus' formats make of the figures of flows.
+//! The figures of flows, read by the official readers of Prometheus' formats.
 
 use std::env;
 use std::fs::{self, File};
@@ -16,8 +16,8 @@ const MONITOR: &str = "
   - {kind: monitor, name: monitor, domain: watch, listen: '127.0.0.1:0'}
 ";
 
-/// The page in a format, read by a program of others: a row for each figure. `None` without the
-/// program, which is said.
+/// The page in a format, read by an independent program: a row for each figure. `None`, with a
+/// message, if the program is not installed.
 fn read(page: &str, accept: &str, mut reader: Command, lack: &str) -> Option<Vec<Value>> {
     let file = format!("{}/flow_figures.page", env!("CARGO_TARGET_TMPDIR"));
     let fetched = Command::new("curl")
@@ -82,7 +82,7 @@ fn prometheus_reads_what_flow_nodes_did() {
             let mut found = rows.iter();
             found.find(|row| row["name"] == name && row["labels"]["node"] == node).cloned()
         };
-        // The figures come twice a second.
+        // The figures are updated twice a second.
         wait_until("all is counted", || {
             rows = read(&page, accept, reader(), lack);
             rows.as_ref().is_none_or(|rows| {

@@ -1,4 +1,4 @@
-//! `sinew test`: what passes, what fails, and what is no request.
+//! `sinew test`: what passes, what fails, and which requests are bad.
 
 use crate::program::{arm, graph_in, refused, sinew};
 
@@ -79,7 +79,7 @@ fn what_cannot_be_tested_is_a_bad_request() {
 
 #[test]
 fn a_job_that_is_done_ends_the_run_and_its_status_is_the_runs() {
-    // A domain beside it, which would run for ever.
+    // A second domain, which would run for ever.
     let graph = |kind: &str| {
         format!(
             "name: job

@@ -1,4 +1,4 @@
-//! `sinew guest` as its user meets it, with a real guest under QEMU.
+//! `sinew guest` for its user, with a real guest under QEMU.
 
 use std::process::Command;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::program::{Answer, Running, SINEW, calm, graph_in, ours, refused, sinew, skip};
 
-/// The arm with a guard, if its image was built and there is an emulator.
+/// The arm with a guard, if the guard's image was built and an emulator is installed.
 fn graph() -> Option<String> {
     let has_qemu = Command::new("qemu-system-arm").arg("--version").output().is_ok();
     if !has_qemu {
@@ -34,7 +34,7 @@ fn answers(graph: &str, words: &str) -> Vec<Value> {
     commands.iter().map(|it| it["answer"].clone()).collect()
 }
 
-/// The last command is refused with these words.
+/// Checks that the last command is refused with these words.
 #[track_caller]
 fn fails(graph: &str, words: &str, status: i32, expected: &str) {
     let json = guest(graph, words).ended_with(status).json();
@@ -108,8 +108,8 @@ fn lines_are_commands_and_one_that_fails_does_not_keep_the_next_from_being_tried
     assert!(answer.err.contains("no command 'opne'; did you mean 'open'?"), "{}", answer.err);
 }
 
-/// The process of a guest's domain answers the guest, too: a node gets memory of Linux's while the
-/// whole graph runs.
+/// The process of a guest's domain also answers requests of the guest: a node gets memory from
+/// Linux while the whole graph runs.
 #[test]
 fn a_node_of_a_guest_gets_memory_of_linux_while_the_graph_runs() {
     if graph().is_none() {

@@ -1,4 +1,4 @@
-//! `sinew lab history`: reports that are made here, one for each commit.
+//! `sinew lab history`, with reports made here, one for each commit.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use xml::reader::EventReader;
 use crate::compare::{report, written};
 use crate::program::{Running, SINEW, folder, refused, sinew};
 
-/// Sixteen reports in a folder; from the ninth commit on the row takes a tenth longer.
+/// Sixteen reports in a folder. From the ninth commit on the row takes a tenth longer.
 fn reports(folder: &Path) -> PathBuf {
     let below = folder.join("reports");
     fs::create_dir_all(&below).expect("a folder");
@@ -18,7 +18,7 @@ fn reports(folder: &Path) -> PathBuf {
         let mut one = report(if at < 8 { 100.0 } else { 110.0 } + f64::from(at * 7 % 5) * 0.2);
         one["build"]["commit"] = format!("{at:02x}0123456789").into();
         one["build"]["committed_s"] = (1000 + at).into();
-        // By name they stand the other way round.
+        // Ordered by name they are in reverse order.
         written(&below, &format!("{:02}.json", 99 - at), &one.to_string());
     }
     written(&below, "notes.txt", "no report");

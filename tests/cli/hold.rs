@@ -1,4 +1,5 @@
-//! A graph that holds, from the command line: halted, reset, faulted, and what is said of it.
+//! A graph with `hold: true`, from the command line: halted, reset, faulted, and the reports about
+//! it.
 
 use std::fs;
 
@@ -7,7 +8,7 @@ use rustix::process::Signal;
 use crate::control::Place;
 use crate::program::{Running, arm, edited, folder, graph_in, is_alive, refused, send, wait_until};
 
-/// The calm graph, which holds.
+/// The calm graph with `hold: true`.
 pub(crate) fn holding(name: &str) -> String {
     edited(name, &[("name: calm", "hold: true\nname: calm")])
 }
@@ -43,7 +44,7 @@ fn a_core_is_halted_held_and_reset() {
     assert_eq!(firsts, 2, "cycles are counted from 0 in each life");
 }
 
-/// A run whose core is held, for its process `control` was killed.
+/// A run whose core is held after a fault: its process `control` was killed.
 fn held_by_a_fault(place: &Place, name: &str) -> (Running, String, u32) {
     let (running, pid) = place.run(&[&holding(name)]);
     let control = place.domain(&pid, "control")["pid"].as_u64().expect("a process") as u32;
@@ -62,7 +63,7 @@ fn a_fault_is_held_and_named_after_a_reset() {
     assert_eq!(domain["last_reason"], "its process was ended by signal 9");
     place.sinew(&["reset", &pid]).ended_with(0);
     assert!(!is_alive(control));
-    // What counts is the last life.
+    // Only the last life counts.
     let report = place.stop(running).json();
     assert_eq!(report["faults"].as_array().map(Vec::len), Some(0));
     let earlier = &report["earlier_faults"][0];
@@ -97,7 +98,7 @@ fn a_reset_that_cannot_be_says_why() {
     assert!(halt.contains("the graph has no 'hold: true' and ends"), "{halt}");
     ends.answer().ended_with(0);
     for command in ["halt", "reset"] {
-        // By name: without one it would be whatever else runs on this machine.
+        // With a name: without one, any other run on this machine would be meant.
         let nothing = place.sinew(&[command, "nowhere"]).ended_with(2).err;
         assert!(nothing.contains("no run 'nowhere'"), "{nothing}");
     }

@@ -1,5 +1,5 @@
-//! `graphs/apps/batch`, killed at random moments: each line of the file is in the database once or
-//! among the rejects. Two twins of the graph show that the comparison can fail.
+//! `graphs/apps/batch`, killed at random moments: each line of the file is in the database once, or
+//! among the rejects. Two variants of the graph with a mistake show that the comparison can fail.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -16,35 +16,35 @@ use crate::program::{
     Running, SINEW, children, folder, is_alive, ours, send, sinew, skip, wait_until,
 };
 
-/// Lines of the file: a debug build takes longer for them than from one checkpoint to the next.
+/// Lines of the file. A debug build needs longer for them than from one checkpoint to the next.
 const LINES: u64 = 60_000;
-/// The same where that does not matter; fewer than a worker bears forks.
+/// Lines for tests in which this does not matter: fewer than the forks that a worker allows.
 const FEW: u64 = 5_000;
-/// Imports that are killed. `SINEW_KILL_ROUNDS=100 cargo test` asks for more.
+/// Number of imports that are killed. `SINEW_KILL_ROUNDS=100 cargo test` sets more.
 const ROUNDS: u64 = 2;
-/// Most kills of an import; then it is let end.
+/// Most kills of one import; after them it may finish.
 const KILLS_MAX: u64 = 4;
 
 /// A row: id, customer, amount, day.
 type Order = (i64, String, i64, String);
 
-/// What must come of a line.
+/// The expected result for a line.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fate {
     Kept,
     Rejected,
-    /// It has its id with another line: one of both is kept, whichever comes first.
+    /// Two lines have the same id: one of them is kept, whichever comes first.
     Either,
 }
 
-/// A file of orders in a folder of its own, and what must come of its lines.
+/// A file of orders in a folder of its own, and the expected results for its lines.
 struct Import {
     folder: PathBuf,
     lines: BTreeMap<u64, (Order, Fate)>,
 }
 
 impl Import {
-    /// The application with other words in it, and a file of so many lines.
+    /// The application with edits in its text, and a file with this many lines.
     fn new(name: &str, count: u64, edits: &[(&str, &str)]) -> Import {
         let folder = folder(name);
         let text = fs::read_to_string(ours("graphs/apps/batch/import.yaml")).expect("the graph");
@@ -83,7 +83,7 @@ impl Import {
         Running::start(command)
     }
 
-    /// Lets it end; its outcome.
+    /// Runs it to its end. Returns its report.
     fn end(&self) -> Value {
         self.start().answer().ended_with(0).json()
     }
@@ -97,13 +97,13 @@ impl Import {
         }
     }
 
-    /// How many rows there are at the end.
+    /// The expected number of rows at the end.
     fn kept(&self) -> usize {
         let of = |fate| self.lines.values().filter(|line| line.1 == fate).count();
         of(Fate::Kept) + of(Fate::Either) / 2
     }
 
-    /// The lines that are lost, and those that are there twice.
+    /// The lines that are lost, and the lines that are there twice.
     fn wrong(&self) -> (Vec<u64>, Vec<u64>) {
         let mut found = BTreeMap::<u64, u64>::new();
         for order in self.rows() {
@@ -113,7 +113,7 @@ impl Import {
             assert!(order == *expected && *fate != Fate::Rejected, "line {number}: {order:?}");
             *found.entry(number).or_default() += 1;
         }
-        // A reject may stand twice in its file, with the same number.
+        // A reject may be twice in its file, with the same number.
         for number in self.rejects() {
             assert!(self.lines[&number].1 != Fate::Kept, "line {number} is rejected");
             *found.entry(number).or_default() += 1;
@@ -124,7 +124,7 @@ impl Import {
         (lost, twice)
     }
 
-    /// The rows, as somebody else reads them.
+    /// The rows, read by an independent reader.
     fn rows(&self) -> Vec<Order> {
         let database = Connection::open(self.path("orders.db")).expect("a database");
         let text = "SELECT id, customer, amount_cents, placed FROM orders";
@@ -138,7 +138,7 @@ impl Import {
     fn rejects(&self) -> BTreeSet<u64> {
         let text = fs::read_to_string(self.path("orders.rejects")).unwrap_or_default();
         let number = |line: &str| {
-            // A kill may have cut a line off: it is written again.
+            // A kill may have cut a line off. It is written again.
             let reject: Value = serde_json::from_str(line).ok()?;
             reject["number"].as_u64()
         };
@@ -146,21 +146,21 @@ impl Import {
     }
 }
 
-/// What kills have met.
+/// What state the kills found.
 #[derive(Debug, Default)]
 struct Kills {
     supervisor: u64,
     domain: u64,
-    /// There were rows, and more to come.
+    /// There were rows, and more were to come.
     in_the_middle: u64,
-    /// The next run went on at a checkpoint.
+    /// The next run continued at a checkpoint.
     resumed: u64,
 }
 
-/// Runs an import from the start, and kills it at random moments of a run that takes `lasts`.
+/// Runs an import from the start, and kills it at random moments. A whole run takes `lasts`.
 fn killed(import: &Import, lasts: Duration, chance: &mut fastrand::Rng, kills: &mut Kills) {
     import.clear();
-    // Some before the first checkpoint, some after it; not all after the end.
+    // Some kills before the first checkpoint, some after it, but not all after the end.
     let pause = |chance: &mut fastrand::Rng| lasts.mul_f64(chance.f64() / 2.0);
     for _ in 0..KILLS_MAX {
         kills.resumed += u64::from(import.path("orders.checkpoint").exists());
@@ -171,7 +171,7 @@ fn killed(import: &Import, lasts: Duration, chance: &mut fastrand::Rng, kills: &
             break;
         }
         if domains.is_empty() {
-            // Too early.
+            // The kill would come too early.
             drop(running);
             continue;
         }
@@ -180,7 +180,7 @@ fn killed(import: &Import, lasts: Duration, chance: &mut fastrand::Rng, kills: &
             kills.supervisor += 1;
             running.answer();
         } else {
-            // Its supervisor begins it again, and with it the flow.
+            // Its supervisor starts it again, and its flow begins again.
             send(domains[0], Signal::KILL);
             kills.domain += 1;
             sleep(pause(chance));
@@ -195,14 +195,14 @@ fn killed(import: &Import, lasts: Duration, chance: &mut fastrand::Rng, kills: &
     assert_eq!(row_count(&import.path("orders.db")), import.kept());
 }
 
-/// How many rows there are; none before the table is made.
+/// How many rows there are; 0 before the table exists.
 fn row_count(database: &Path) -> usize {
     let database = Connection::open(database).expect("a database");
     let count = database.query_row("SELECT count(*) FROM orders", [], |row| row.get::<_, i64>(0));
     count.map_or(0, |count| count as usize)
 }
 
-/// How long an import takes that nobody kills.
+/// How long an import takes that is not killed.
 fn measured(import: &Import) -> Duration {
     let begun = Instant::now();
     import.end();
@@ -226,7 +226,7 @@ fn an_import_that_is_killed_loses_nothing_and_has_nothing_twice() {
     assert!(kills.supervisor + kills.domain > 0, "no kill has landed");
 }
 
-/// A table that takes an order twice, and a statement that inserts it twice.
+/// A table that accepts an order twice, and a statement that inserts it twice.
 const WITHOUT_A_KEY: &[(&str, &str)] = &[
     ("id BIGINT PRIMARY KEY,", "id BIGINT NOT NULL,"),
     (
@@ -269,7 +269,7 @@ fn where_a_line_is_answered_before_it_is_kept_a_kill_loses_lines() {
     assert!(!lost.is_empty(), "nothing is lost");
 }
 
-/// Runs the import on a disk of 3 MB, then on the same with more room; prints both statuses.
+/// Runs the import on a disk of 3 MB, then on the same disk with more room. Prints both statuses.
 const SMALL_DISK: &str = r#"
 mount -t tmpfs -o size=3m tmpfs small || exit 77
 export DATABASE=sqlite://small/orders.db
@@ -324,7 +324,7 @@ fn a_file_that_is_followed_ends_with_its_run() {
     assert_eq!(report["outcome"], "stopped", "{report}");
     let flow = &report["domains"][0]["nodes"][0]["flow"];
     assert_eq!((&flow["packets"], &flow["errors"]), (&1.into(), &0.into()), "it was not cancelled");
-    // Saved as it ended: the next run reads neither again.
+    // The end is saved: the next run reads neither of the lines again.
     assert!(is("mark", "\"offset\":4,"));
 }
 

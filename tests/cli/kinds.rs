@@ -1,5 +1,5 @@
-//! `sinew kinds`: the list, one kind as people and as programs read it, and an example that a graph
-//! takes.
+//! `sinew kinds`: the list, one kind as text and as JSON, and an example that can be put into a
+//! graph.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! The lab: what it refuses before it measures, and what a short measurement leaves behind.
+//! The lab: what it refuses before it measures, and what files a short measurement writes.
 
 use std::fs;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use xml::reader::EventReader;
 
 use crate::program::{self, Running, SINEW, folder, refused, sinew};
 
-/// One row that needs one CPU and no privilege.
+/// One row that needs one CPU and no privileges.
 const SHORT: [&str; 6] = ["lab", "pipeline", "--quick", "--rounds=1", "--only", "placement=fused"];
 
 #[test]
@@ -123,7 +123,7 @@ fn a_second_ctrl_c_ends_at_once_and_leaves_no_file() {
     running.signal(Signal::INT);
     running.insist(Signal::TERM);
     running.answer().ended_with(1);
-    // Either the second came in time, or the report of the first did.
+    // Either the second signal came in time, or the report was written after the first.
     let written = folder.join("page.html").exists();
     assert_eq!(left(), usize::from(written));
 }
@@ -136,7 +136,7 @@ fn well_formed(svg: &str) {
 fn a_short_measurement_gives_text_page_and_plots() {
     let folder = folder("lab_short");
     let (page, plots) = (folder.join("page.html"), folder.join("made/plots"));
-    // What was there, and was longer, does not shine through.
+    // Nothing remains of a longer file that existed before.
     fs::write(&page, "x".repeat(10_000_000)).expect("a file");
     let outputs = ["--report", page.to_str().expect("a name"), "--svg"];
     let arguments = SHORT.into_iter().chain(outputs).chain([plots.to_str().expect("a name")]);
@@ -165,7 +165,7 @@ fn ctrl_c_in_the_middle_shows_what_there_is_marked_partial() {
     command.args(["lab", "pipeline", "--only", "placement=fused", "--json", "--report"]);
     command.arg(&page);
     let running = Running::start(command);
-    // It watches for signals before it measures.
+    // It handles signals before it measures.
     running.domains(1);
     running.signal(Signal::INT);
     let answer = running.answer().ended_with(1);

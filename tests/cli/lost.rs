@@ -1,5 +1,5 @@
-//! Cycles that are lost while the arm moves, because one of its processes stands still: what was
-//! commanded meanwhile, by differences over the rows that `--csv` wrote.
+//! Cycles that are lost while the arm moves, because one of its processes is stopped. What was
+//! commanded meanwhile is checked by differences between the rows that `--csv` wrote.
 
 use std::fs;
 use std::path::Path;
@@ -10,31 +10,31 @@ use rustix::process::Signal;
 
 use crate::program::{Running, folder, is_alive, send, wait_until};
 
-/// Of `calm.yaml`.
+/// The period in `calm.yaml`.
 const PERIOD_S: f64 = 5e-3;
-/// Speed, acceleration and jerk of the planner's defaults, in m.
+/// Speed, acceleration and jerk, as in the planner's defaults, in m.
 const BOUNDS: [f64; 3] = [0.25, 2.0, 20.0];
-/// What differences over a cycle may be more than what they stand for.
+/// Factor by which a difference over a cycle may exceed the bound.
 const TOLERANCE: f64 = 1.002;
 
 /// Periods in a row that may be lost without the path slowing down: `SILENT_MAX` of the planner.
 const LOST_MAX: u64 = 2;
 
-/// What was commanded before the stop.
+/// The commands before the stop.
 #[derive(Default)]
 struct Commanded {
-    /// The targets, a period apart. A stretch ends where the controller lost more periods than
-    /// matter, or where a row lacks.
+    /// The targets, one period apart. A stretch ends where the controller lost more periods than
+    /// allowed, or where a row is missing.
     stretches: Vec<Vec<[f64; 3]>>,
     lost: u64,
-    /// Of these, before the last row and those that it followed too late.
+    /// Of these, the periods that were lost in a row up to the last row.
     in_a_row: u64,
 }
 
 impl Commanded {
     fn read(csv: &Path) -> Commanded {
         let text = fs::read_to_string(csv).unwrap_or_default();
-        // The last line may still be cut.
+        // The last line may be incomplete.
         let text = &text[..text.rfind('\n').map_or(0, |end| end + 1)];
         let mut rows = text.lines().map(|line| line.split(',').collect::<Vec<_>>());
         let mut commanded = Commanded::default();
@@ -60,7 +60,7 @@ impl Commanded {
         let before = self.stretches.last().and_then(|stretch| stretch.last().copied());
         match (self.stretches.last_mut(), before) {
             (Some(stretch), _) if follows && self.in_a_row <= LOST_MAX => stretch.push(target),
-            // Nobody commanded anything: the machine stood where it had been told to be.
+            // Nothing was commanded: the machine was at rest where it had been told to be.
             (_, Some(here)) if follows => self.stretches.push(vec![here, here, here, target]),
             _ => self.stretches.push(vec![target]),
         }
@@ -103,7 +103,7 @@ fn a_process_that_stands_still_makes_no_jump_of_the_command() {
         Commanded::read(&csv).moves()
     });
     for round in 0..12 {
-        // 30 to 140 ms, each of the two: six and more of their cycles.
+        // 30 to 140 ms, alternately for both processes: at least six of their cycles.
         let pid = domains[round % 2];
         assert!(is_alive(pid), "the run ended in round {round}");
         send(pid, Signal::STOP);
@@ -112,7 +112,7 @@ fn a_process_that_stands_still_makes_no_jump_of_the_command() {
         sleep(Duration::from_millis(300));
     }
     running.signal(Signal::INT);
-    // A busy machine may lose records, and then the status says that the file lacks rows.
+    // A busy machine may lose records. Then the status says that rows are missing in the file.
     let report = running.answer().json();
     assert_eq!(report["outcome"], "stopped", "{}", report["faults"]);
     let commanded = Commanded::read(&csv);

@@ -1,7 +1,7 @@
-//! The command line as a new user meets it, and a hostile one: the real program, the real arm.
+//! The command line used by a new user, and by a hostile one: the real program, the real arm.
 //!
-//! Every run here has a graph that bears a busy machine (`calm.yaml`), and every wait a limit
-//! so generous that only a hang reaches it. No test knows how long anything takes.
+//! Every run here has a graph that tolerates a busy machine (`calm.yaml`). Every wait has a limit
+//! that only a hang reaches. No test depends on how long anything takes.
 
 mod advise;
 mod apart;

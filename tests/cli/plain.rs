@@ -1,12 +1,12 @@
-//! What commands write to a terminal: pictures, or with `--plain` lines that can be read aloud.
-//! `script` is the terminal.
+//! What commands write to a terminal: pictures, or with `--plain` lines that can be read aloud. The
+//! terminal is made by `script`.
 
 use std::process::{Command, Stdio};
 
 use crate::control::Place;
 use crate::program::{SINEW, arm, calm, skip, wait_until};
 
-/// What a terminal of 80x24 gets, standard error too.
+/// What is written to a terminal of 80x24, including standard error.
 fn on_terminal(environment: &[(&str, &str)], arguments: &str) -> Option<String> {
     let mut command = Command::new("script");
     let inner = format!("stty cols 80 rows 24; exec {SINEW} {arguments}");
@@ -19,7 +19,7 @@ fn on_terminal(environment: &[(&str, &str)], arguments: &str) -> Option<String> 
     Some(String::from_utf8(output.stdout).expect("UTF-8"))
 }
 
-/// Signs that no line of text has: those that move a cursor or colour, boxes, bars.
+/// Characters that no line of text has: those that move a cursor or set colours, boxes, bars.
 fn strange(text: &str) -> Vec<char> {
     text.chars().filter(|c| !c.is_ascii() || c.is_ascii_control() && !"\r\n".contains(*c)).collect()
 }

@@ -1,4 +1,4 @@
-//! The program under test: started, waited for with a limit, and never left behind.
+//! The program under test. It is started, waited for with a limit, and always ended.
 
 use std::ffi::OsStr;
 use std::fmt::Debug;
@@ -12,9 +12,9 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-/// A wait that is longer than this is a hang. Never a statement about speed.
+/// A wait longer than this is a hang. It says nothing about speed.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How often a condition is looked at.
+/// How often a condition is checked.
 const LOOK: Duration = Duration::from_millis(5);
 
 /// The program.
@@ -25,7 +25,7 @@ pub(crate) fn ours(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
 }
 
-/// The graph that a run is made with.
+/// The graph that most runs use.
 pub(crate) fn calm() -> String {
     ours("tests/cli/calm.yaml").display().to_string()
 }
@@ -35,14 +35,14 @@ pub(crate) fn arm() -> String {
     ours("graphs/arm/arm.yaml").display().to_string()
 }
 
-/// A graph in a folder that is `name`'s own.
+/// A graph in a folder of its own, named `name`.
 pub(crate) fn graph_in(name: &str, text: &str) -> String {
     let graph = folder(name).join("graph.yaml");
     fs::write(&graph, text).expect("a place for it");
     graph.display().to_string()
 }
 
-/// The calm graph with other words in it, in a folder that is `name`'s own.
+/// The calm graph with edits in its text, in a folder of its own, named `name`.
 pub(crate) fn edited(name: &str, edits: &[(&str, &str)]) -> String {
     let text = fs::read_to_string(calm()).expect("a spec");
     let text = text.replace("../../graphs/arm", &ours("graphs/arm").display().to_string());
@@ -53,10 +53,10 @@ pub(crate) fn edited(name: &str, edits: &[(&str, &str)]) -> String {
     graph_in(name, &text)
 }
 
-/// A new, empty folder that is `name`'s own.
+/// A new, empty folder named `name`.
 pub(crate) fn folder(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-    // It may be there, from the run before.
+    // It may be left over from an earlier run.
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(&folder).expect("a folder for the test");
     folder
@@ -71,21 +71,21 @@ pub(crate) fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
     }
 }
 
-/// Says that a test cannot run here. With `CI=true` that is a failure.
+/// Says that a test cannot run here. With `CI=true` this is a failure.
 #[expect(clippy::print_stdout, reason = "a test says so on standard output")]
 pub(crate) fn skip(lack: &str) {
     assert!(std::env::var("CI").as_deref() != Ok("true"), "cannot run in CI: {lack}");
     println!("skipped: {lack}");
 }
 
-/// What a command left behind.
+/// The result of a command.
 pub(crate) struct Answer {
     pub(crate) status: Option<i32>,
     pub(crate) out: String,
-    /// Less the next one.
+    /// Standard error without the lines in `of_others`.
     pub(crate) err: String,
-    /// What it says of other runs on its CPUs, those of other tests, mostly; and of rights that it
-    /// has not here.
+    /// Warnings about other runs on its CPUs, mostly those of other tests, and about privileges
+    /// that it does not have here.
     pub(crate) of_others: String,
 }
 
@@ -96,7 +96,7 @@ impl Answer {
         value.unwrap_or_else(|error| panic!("{error} in:\n{}\n{}", self.out, self.err))
     }
 
-    /// The answer, if nothing in it is the program's own failure.
+    /// The answer, after a check that it has no sign of a failure of the program itself.
     #[track_caller]
     pub(crate) fn ended_with(self, status: i32) -> Answer {
         let out: String = self.out.chars().take(500).collect();
@@ -113,7 +113,7 @@ pub(crate) fn sinew<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -> 
     Running::start(command).answer()
 }
 
-/// That a request is bad: status 2, nothing on standard output, and the `expected` words.
+/// Checks that a request is bad: status 2, nothing on standard output, and the `expected` words.
 pub(crate) fn refused<A: AsRef<OsStr> + Debug>(arguments: &[A], expected: &str) {
     let answer = sinew(arguments).ended_with(2);
     assert!(answer.err.contains(expected), "{arguments:?}: {}", answer.err);
@@ -123,7 +123,7 @@ pub(crate) fn refused<A: AsRef<OsStr> + Debug>(arguments: &[A], expected: &str) 
 /// How many programs were started; it names the files of their output.
 static STARTED: AtomicU32 = AtomicU32::new(0);
 
-/// A program that runs, with its output in files, so that nobody has to read it.
+/// A running program. Its output goes to files, so that nothing has to read it.
 pub(crate) struct Running {
     child: Child,
     out: PathBuf,
@@ -138,13 +138,13 @@ impl Running {
 
     /// The same, with standard output into `out`.
     pub(crate) fn start_into(mut command: Command, out: Option<Stdio>) -> Running {
-        // A number that no other test gets; nothing is ordered by it.
+        // Relaxed: the number is only unique, and orders nothing.
         let name = format!("{}-{}", std::process::id(), STARTED.fetch_add(1, Relaxed));
         let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
         let (out_path, err) = (place.with_extension("out"), place.with_extension("err"));
         let file = File::create(&out_path).expect("a file for the output");
         if command.get_envs().all(|(name, _)| name != "XDG_CACHE_HOME") {
-            // Whoever runs the tests may have a machine profile, which is none of theirs.
+            // The user who runs the tests may have a machine profile. The tests must not use it.
             command.env("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR"));
         }
         command.stdin(Stdio::null()).stdout(out.unwrap_or_else(|| file.into()));
@@ -155,7 +155,7 @@ impl Running {
 
     /// `sinew run --json` of the calm graph, until it is asked to stop.
     pub(crate) fn arm(more: &[&str]) -> Running {
-        // It hears SIGHUP, also where whoever runs the tests has it ignored.
+        // The run reacts to SIGHUP, even if the test process ignores it.
         let mut command = Command::new("env");
         command.args(["--default-signal=HUP", SINEW, "run", "--json"]).args(more).arg(calm());
         Running::start(command)
@@ -165,7 +165,7 @@ impl Running {
         self.child.id()
     }
 
-    /// The processes of the domains, in the order of the spec, once they are all there.
+    /// The processes of the domains, in the order of the spec, once all of them exist.
     pub(crate) fn domains(&self, count: usize) -> Vec<u32> {
         let mut domains = vec![];
         wait_until("the domains have started", || {
@@ -175,7 +175,7 @@ impl Running {
         domains
     }
 
-    /// What it has printed so far.
+    /// Its standard output so far.
     pub(crate) fn said(&self) -> String {
         fs::read_to_string(&self.out).expect("its output is UTF-8")
     }
@@ -185,8 +185,8 @@ impl Running {
         send(self.pid(), signal);
     }
 
-    /// Sends it again and again until this process has ended: signals that come close together
-    /// count as one.
+    /// Sends the signal again and again until this process has ended: signals close together count
+    /// as one.
     pub(crate) fn insist(&self, signal: Signal) {
         wait_until("a signal has ended the program", || {
             self.signal(signal);
@@ -194,7 +194,7 @@ impl Running {
         });
     }
 
-    /// Waits for the end.
+    /// Waits for the end. Returns the result.
     pub(crate) fn answer(mut self) -> Answer {
         let status = self.wait();
         const OF_OTHERS: [&str; 2] =
@@ -217,8 +217,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // Each may fail only because there is nothing left to do. A parent that dies takes its
-        // domains with it.
+        // These calls fail only if nothing is left to do. The domains end with their parent.
         let _ = self.child.kill();
         let _ = self.child.wait();
         let _ = fs::remove_file(&self.out);
@@ -232,14 +231,14 @@ pub(crate) fn send(pid: u32, signal: Signal) {
     kill_process(pid, signal).expect("the process is there to get the signal");
 }
 
-/// The processes that `pid` has started and that have not ended, oldest first.
+/// The processes that `pid` has started and that have not ended, the oldest first.
 pub(crate) fn children(pid: u32) -> Vec<u32> {
     let list = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
     let list = list.unwrap_or_default();
     list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect()
 }
 
-/// Whether a process is there and not only waited for.
+/// Whether a process exists and is no zombie.
 pub(crate) fn is_alive(pid: u32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let state = stat.rsplit(") ").next().and_then(|rest| rest.chars().next());

@@ -1,5 +1,5 @@
 //! A real run of the arm, recorded and replayed: by the program that recorded it, which computes
-//! the same bits, and with another parameter, which does not.
+//! the same bits, and with a changed parameter, which gives other bits.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -46,12 +46,12 @@ nodes:
   - {kind: recorder, name: recorder, domain: recorder}
 ";
 
-/// Runs the arm for a second. The one part of its recording.
+/// Runs the arm for a second. Returns the only part of its recording.
 fn record(name: &str) -> PathBuf {
     record_from(name, false)
 }
 
-/// The same, from the spec's own folder or from elsewhere.
+/// The same, started in the spec's own folder or in another one.
 fn record_from(name: &str, from_there: bool) -> PathBuf {
     let folder = folder(name);
     fs::write(folder.join("arm.yaml"), SPEC).expect("our folder");
@@ -61,7 +61,7 @@ fn record_from(name: &str, from_there: bool) -> PathBuf {
     let spec = folder.join("arm.yaml").display().to_string();
     let (spec, from) = if from_there { ("arm.yaml", &*folder) } else { (&*spec, Path::new(".")) };
     let mut run = Command::new(SINEW);
-    // On a machine that stands still for long enough the arm faults; then that is what is recorded.
+    // On a machine that stalls for long enough the arm faults; then this is what is recorded.
     let ran = run.args(["run", spec, "--duration", "1s", "--json"]).current_dir(from).output();
     ran.expect("it starts");
     let parts = fs::read_dir(folder.join("recordings")).expect("the recorder makes it");
@@ -94,15 +94,15 @@ fn a_recorded_run_replays_bit_for_bit() {
         "{text}"
     );
 
-    // The recording is enough: nothing else of the run need be there.
+    // The recording is sufficient: no other file of the run is needed.
     let alone = folder("replay_alone").join("part.mcap");
     fs::copy(&part, &alone).expect("our folder");
     fs::remove_dir_all(part.ancestors().nth(2).expect("our folder")).expect("our folder");
     let text = replay(&alone, &["--until", "0.1s", "--speed", "50"]).ended_with(0).out;
     assert!(text.contains("bit-identical"), "{text}");
 
-    // Cut, as by a kill, behind the last cycles: in the record that ends them. The footer, whose 20
-    // bytes stand before the last 8, begins with the place of the summary that follows it.
+    // Cut, as by a kill, after the last cycles, in the record that ends them. The footer has 20
+    // bytes, and 8 bytes follow it. It begins with the place of the summary.
     let bytes = fs::read(&alone).expect("a copy of ours");
     let footer = bytes[bytes.len() - 28..].first_chunk().expect("28 bytes");
     let summary = usize::try_from(u64::from_le_bytes(*footer)).expect("a place in it");
@@ -119,7 +119,7 @@ fn a_recording_replays_from_any_folder() {
     let report = replay(&part, &["--json"]).ended_with(0).json();
     let notes = report["notes"].as_array().expect("a list");
     assert!(!notes.iter().any(|note| note.as_str().is_some_and(|it| it.contains("square.csv"))));
-    // Changed it has only once it has.
+    // The files are reported as changed only after they have changed.
     let folder = part.parent().and_then(Path::parent).expect("the spec's");
     fs::write(folder.join("square.csv"), "0,0,0\n").expect("our folder");
     let report = replay(&part, &["--json"]).ended_with(0).json();
@@ -143,7 +143,7 @@ fn another_parameter_is_found_where_it_is_used_first() {
     };
     assert!(differs("planner.out.path_speed_m_per_s"), "{first}");
     assert!(first["cycle"].as_u64() > Some(0) && first["fails_now"].is_null(), "{first}");
-    // It is fed what the planner had said then.
+    // The replay feeds it what the planner had sent in the run.
     assert_eq!((count(plant, "differing_cycles"), &plant["first"]), (0, &Value::Null));
     assert!(count(plant, "cycles") > 100, "{plant}");
 
@@ -182,7 +182,7 @@ fn a_page_is_one_file_of_what_the_recording_has() {
     assert!(html.contains("<script type=\"application/json\" id=\"recording\">"), "{}", html.len());
     assert!(!html.contains("src=\"app.js\"") && !html.contains("href=\"app.css\""));
 
-    // What is there stays; nothing is made of what there is not.
+    // An existing file stays. Nothing is made of a file that does not exist.
     for (more, expected) in [
         (vec!["--page", &whole], "exists already; name a new file"),
         (vec!["--page", &page("a.html"), "--trace", "planner.nothing"], "no such signal or port"),
@@ -194,7 +194,7 @@ fn a_page_is_one_file_of_what_the_recording_has() {
     }
     assert_eq!(fs::read_to_string(&whole).expect("the page"), html);
 
-    // Cut, as by a kill: behind its beginning nothing is whole.
+    // Cut, as by a kill: nothing is complete after the beginning.
     let bytes = fs::read(&part).expect("the recording");
     let cut = folder("replay_page_cut").join("part.mcap");
     fs::write(&cut, &bytes[..bytes.len() / 2]).expect("our folder");

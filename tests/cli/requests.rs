@@ -1,4 +1,4 @@
-//! Requests that are bad, files that are no specs, and what is printed without running anything.
+//! Bad requests, files that are no specs, and output without running anything.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -70,7 +70,7 @@ fn a_bad_request_is_one_json_object_if_one_is_wanted() {
     said(&["doctor", "--json", "--cpus", "8191"], "no CPU 8191");
     said(&["stop", "--json", "no-such-graph"], "no run 'no-such-graph'");
     said(&["check", "--json", "/no/such/file"], "cannot read the spec");
-    // What is no error is for people, and what stands after '--' is a name.
+    // Help is no error and is text for people. What follows '--' is a name.
     assert!(sinew(["run", "--json", "--help"]).ended_with(0).out.contains("Usage: sinew run"));
     assert_eq!(sinew(["run", "--bogus", "--", "--json"]).ended_with(2).out, "");
 }
@@ -104,7 +104,8 @@ fn a_port_in_use_is_an_error_before_the_start() {
     let graph = graph_in("port_in_use", &source("one"));
     refused(&["run", &graph], &format!("cannot listen at 127.0.0.1:{port}"));
     refused(&["run", &graph], "graph.yaml:1:");
-    // Who is gone leaves it to one listener, not to two of the same graph.
+    // Once the other program is gone, one listener can have the port, but not two of the same
+    // graph.
     drop(taken);
     let graph = graph_in("port_in_use", &(source("one") + &source("two")));
     refused(&["run", &graph], "graph.yaml:2:");
@@ -141,7 +142,8 @@ fn a_spec_that_is_too_large_is_refused_without_reading_it_whole() {
     let large = folder("too_large").join("large.yaml");
     let file = File::create(&large).expect("a file");
     let large = large.display().to_string();
-    // Only the second of these sizes, and a device without end, could show that all of it is read.
+    // If the program read all of these files, only the second size or an endless device would show
+    // it.
     for size in [100 << 20, 1 << 40] {
         if file.set_len(size).is_err() {
             continue; // A file system with a lower limit.

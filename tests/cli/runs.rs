@@ -1,4 +1,5 @@
-//! Runs that end by themselves: the report, the rows, and what a run does without what it wants.
+//! Runs that end by themselves: the report, the rows, and what a run does without something that it
+//! wants.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
@@ -39,7 +40,7 @@ fn the_report_is_one_json_object_with_all_its_figures() {
     assert_eq!(report["faults"], Value::Array(vec![]));
 }
 
-/// Numbers, or null where there are too few for a percentile: ten beyond it.
+/// Numbers, or null if there are fewer than ten values beyond the percentile.
 fn has_figures(figures: &Value) {
     let n = figures["n"].as_u64().expect("a count");
     assert!(n > 0, "{figures}");
@@ -79,7 +80,7 @@ fn a_job_that_is_done_ends_the_run() {
     has_stopped(&report);
 }
 
-/// Whether the drives reported, last of all, that every brake is closed, and had opened it before.
+/// Checks that the drives last reported every brake as closed, and had opened it before.
 pub(crate) fn has_stopped(report: &Value) {
     let signals = report["signals"].as_array().expect("a list");
     let brake = signals.iter().find(|signal| signal["name"] == "brake").expect("a brake");
@@ -115,7 +116,7 @@ fn a_disk_that_fills_up_keeps_the_rows_that_it_took() {
         csv = csv.display(),
         graph = calm()
     );
-    // A mount that only this process sees; it ends with it.
+    // A mount that only this process sees. It ends with the process.
     let mut command = Command::new("unshare");
     command.args(["--mount", "--map-root-user", "sh", "-c", &script]);
     let answer = match Command::new("unshare").arg("--version").output() {
@@ -130,7 +131,7 @@ fn a_disk_that_fills_up_keeps_the_rows_that_it_took() {
     let report = answer.json();
     says_full(&answer, "No space left");
     let files = report["csv"]["files"].as_array().expect("a list");
-    // Its head is a line, and a last one may be cut.
+    // The file's head is one line, and the last line may be incomplete.
     let rows = files[0]["rows"].as_u64().expect("a count");
     let lines: u64 = lines.trim().parse().expect("a number of lines");
     assert!(lines == rows + 1 && rows > 0, "{lines} lines, {rows} rows reported");
@@ -189,13 +190,13 @@ fn on_one_cpu_nothing_spins_and_the_run_says_so() {
     has_stopped(&report);
 }
 
-/// `sinew run` of the calm graph as a user without privileges. `None` where that cannot be had.
+/// `sinew run` of the calm graph as a user without privileges. `None` if this is not possible here.
 fn unprivileged(name: &str, more: &[&str]) -> Option<Answer> {
-    // Neither the repository nor its build need be readable for others.
+    // The repository and its build may be unreadable for other users.
     let place = std::env::temp_dir().join(format!("sinew-{name}-{}", std::process::id()));
     fs::create_dir_all(&place).expect("a folder");
-    // By a process of its own: a program that we had open for writing while another test starts one
-    // would be busy.
+    // Copied by another process: if we had the program open for writing while another test starts a
+    // process, it would be busy.
     let mut copy = Command::new("cp");
     copy.args([SINEW.into(), ours("graphs/arm/square.csv"), ours("graphs/arm/irb120.urdf")]);
     assert!(copy.arg(&place).status().expect("'cp' starts").success());

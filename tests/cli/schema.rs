@@ -1,5 +1,5 @@
-//! The JSON schema for editors, as a validator that is not ours reads it: no graph of ours is
-//! underlined, and a wrong one is.
+//! The JSON schema for editors, read by an independent validator: it reports nothing for our
+//! graphs, and reports wrong ones.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::process::Command;
 
 use crate::program::{folder, graph_in, ours, refused, sinew, skip};
 
-/// Prints what is wrong with a graph by a schema.
+/// Prints the errors of a graph according to a schema.
 const SCRIPT: &str = "
 import json, sys, jsonschema, yaml
 schema, graph = json.load(open(sys.argv[1])), yaml.safe_load(open(sys.argv[2]))
@@ -15,7 +15,7 @@ for error in jsonschema.Draft202012Validator(schema).iter_errors(graph):
     print(list(error.absolute_path), error.message)
 ";
 
-/// What an editor would underline in a graph; `None` without a validator.
+/// What an editor would underline in a graph. `None` without a validator.
 fn underlined(schema: &Path, graph: &Path) -> Option<String> {
     let python = std::env::var("SINEW_TEST_PYTHON").unwrap_or_else(|_| "python3".into());
     let imports = Command::new(&python).args(["-c", "import jsonschema, yaml"]).output();
@@ -68,13 +68,14 @@ fn the_schema_of_a_graph_knows_the_kinds_of_its_images() {
     let with = schema("schema_guest", &[&shown]);
     let Some(wrong) = underlined(&with, &graph) else { return };
     assert_eq!(wrong, "");
-    // Without the graph nobody knows them; and a parameter of theirs is held against their table.
+    // Without the graph these kinds are unknown. With it, their parameters are checked against the
+    // kinds' table.
     let without = underlined(&schema("schema_bare", &[]), &graph).expect("python");
     assert!(without.contains("'guard' is not one of"), "{without}");
     let text = fs::read_to_string(&graph).expect("the graph");
     let wrong = graph_in("schema_guest_wrong", &text.replace("after: 10 ", "after: ten "));
     let wrong = underlined(&with, Path::new(&wrong)).expect("python");
-    // A text may only stand there for a value from outside, in braces.
+    // A text is allowed there only as a value from outside, in braces.
     assert!(wrong.contains(r"'after'] 'ten' does not match '\\{\\{'"), "{wrong}");
     let nowhere = graph_in("schema_nowhere", "domains: {g: {guest: {image: nowhere.elf}}}");
     refused(&["check", "--schema", &nowhere], "image 'nowhere.elf'");

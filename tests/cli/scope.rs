@@ -1,4 +1,4 @@
-//! `sinew scope`: numbers of the core from outside, and what it says where there are none.
+//! `sinew scope`: numbers of the core from outside, and its messages if there are none.
 
 use std::fs;
 
@@ -11,15 +11,15 @@ fn axis(place: &Place, name: &str) -> (Running, String) {
     place.run(&[&axis_graph(name, "")])
 }
 
-/// The axis, with a line before it.
+/// The axis, with another line in front of it.
 fn axis_graph(name: &str, before: &str) -> String {
-    // Nothing here is about time: on a busy machine no cycle may be too late.
+    // These tests do not check times: on a busy machine no cycle may be too late.
     let text = fs::read_to_string(ours("graphs/axis/axis.yaml")).expect("it is ours");
     let text = text.replace("consecutive_max: 50", "consecutive_max: 10000");
     graph_in(name, &format!("{before}\n{text}"))
 }
 
-/// Waits until a scope has the memory of the records.
+/// Waits until a scope has mapped the memory of the records.
 fn wait_for_scope(look: &Running) {
     wait_until("it has mapped the records", || {
         fs::read_to_string(format!("/proc/{}/maps", look.pid()))
@@ -58,7 +58,7 @@ fn a_capture_is_read_from_a_run_of_two_threads_with_messages_and_files() {
     let head = "time_s,pid.out (V),motor.current_a (A),missing_cycles,life";
     assert!(rows.starts_with(head) && rows.lines().count() > 20, "{rows}");
     assert!(fs::read(&mcap).expect("a file").starts_with(b"\x89MCAP0"));
-    // The motor turns to and fro.
+    // The motor turns back and forth.
     let trigger = ["scope", "pid.setpoint", "--trigger", "pid.setpoint > 0.5", "--pre", "20%"];
     let more = ["--window", "100ms", "--json", "--run", &pid];
     let json = place.sinew(&[&trigger[..], &more].concat()).ended_with(0).json();
@@ -99,11 +99,11 @@ fn a_scope_on_a_run_that_ends_says_so_and_ends() {
     wait_for_scope(&look);
     place.stop(running);
     let error = look.answer().ended_with(1).err;
-    // A run that is gone is an end as well.
+    // It is also an end if the run no longer exists.
     assert!(error.contains("has ended: stopped") || error.contains("ended before"), "{error}");
 }
 
-/// What a CSV says in its columns `wanted`, row by row.
+/// The values in the columns `wanted` of a CSV, row by row.
 fn columns(csv: &str, wanted: &[&str]) -> Vec<Vec<f64>> {
     let mut lines = csv.lines().map(|line| line.split(',').collect::<Vec<_>>());
     let head = lines.next().expect("a head");
@@ -127,17 +127,18 @@ fn a_scope_goes_on_after_a_reset_and_tells_the_lives_of_the_core_apart() {
     place.sinew(&["reset", &pid]).ended_with(0);
     wait_for_cycles(&place, &pid);
     place.stop(running);
-    // The window is not over: what there is comes, with the reason and the status for it.
+    // The window is not over. The part that exists is shown, with the reason and the matching
+    // status.
     let answer = look.answer().ended_with(1);
     assert!(answer.err.contains("has ended: stopped"), "{}", answer.err);
     let json = answer.json();
     assert!(json["ended"].as_str().is_some_and(|text| text.contains("has ended")), "{json}");
     assert_eq!(json["resets"], 1);
-    // What would join cycles of both lives is not shown.
+    // Results that would join cycles of both lives are not shown.
     let why = json["spectrum"][0]["not_shown"].as_str().expect("a reason");
     assert!(why.contains("the core was started again"), "{why}");
     assert!(json["traces"][0]["figures"]["frequency_hz"].is_null(), "{json}");
-    // The run wrote the same cycles, by itself; each life counts its own.
+    // The run itself wrote the same cycles. Each life has its own counts.
     let rows = fs::read_to_string(rows).expect("a file");
     let is_control = |line: &&str| !line.starts_with("plant,");
     let rows: Vec<_> = rows.lines().filter(is_control).collect();
@@ -148,7 +149,8 @@ fn a_scope_goes_on_after_a_reset_and_tells_the_lives_of_the_core_apart() {
     assert!(seen.is_sorted_by(|one, next| one[3] < next[3] && one[2] <= next[2]));
     for (life, written) in [(1.0, &rows[..second]), (2.0, &rows[second..])] {
         let ours: Vec<_> = seen.iter().filter(|row| row[2] == life).collect();
-        // Of the first life it has the end, of the second one all, or says how many are missing.
+        // It has the end of the first life, and the whole second life, or says how many cycles are
+        // missing.
         let missing: f64 = ours.iter().map(|row| row[1]).sum();
         let count = ours.len() as f64 + missing;
         assert!(!ours.is_empty() && life == 1.0 || count == written.len() as f64, "{count}");
@@ -177,7 +179,7 @@ fn a_scope_on_a_core_that_stands_shows_its_last_cycles_and_says_why_no_more_come
     said(&answer.err);
     said(answer.json()["ended"].as_str().expect("a reason"));
     assert!(answer.json()["traces"][0]["figures"]["cycles"].as_u64() > Some(0));
-    // The past is no trigger.
+    // Past cycles do not trigger.
     let trigger = ["--trigger", "pid.error", "--level", "-99", "--slope", "above"];
     let answer = place.sinew(&[&scope[..], &trigger].concat()).ended_with(1).json();
     said(answer["errors"][0]["message"].as_str().expect("a reason"));

@@ -1,5 +1,5 @@
-//! Values from the environment and from files: read at the start, and shown by nothing that a run
-//! says.
+//! Values from the environment and from files are read at the start, and never shown in any output
+//! of a run.
 
 use std::fs;
 use std::process::Command;
@@ -49,7 +49,7 @@ fn command(graph: &str, arguments: &[&str]) -> Command {
     command
 }
 
-/// That nothing of it is shown; it is shown as `***`.
+/// Checks that no part of it is shown; it is shown as `***`.
 fn without(what: &str, text: &str) {
     for part in ["t0ken", "with/signs", KEY, "wrong-value"] {
         assert!(!text.contains(part), "{what} shows '{part}':\n{text}");
@@ -103,13 +103,14 @@ fn what_reads_a_graph_shows_no_secret_and_tells_what_is_missing() {
     assert_eq!(node["parameters"]["interval"], "{{ env.SINEW_TEST_MS or '50' }}ms", "{node}");
     let failed = answer(command(&graph, &["test"])).ended_with(1);
     assert!(failed.out.contains(r#"came: {"a":"***"}"#), "{}", failed.out);
-    // A wrong value is told by its name.
+    // A wrong value is reported by its name.
     let mut wrong = command(&graph, &["check"]);
     wrong.env("SINEW_TEST_MS", "wrong-value");
     let wrong = answer(wrong).ended_with(2);
     assert!(wrong.err.contains("interval cannot be '{{ env.SINEW_TEST_MS"), "{}", wrong.err);
     assert!(wrong.err.contains("graph.yaml:4:13"), "{}", wrong.err);
-    // Without them it does not start, and all that is missing is said at once.
+    // Without the values the graph does not start, and everything that is missing is reported at
+    // once.
     fs::remove_file(&file).expect("it goes");
     for request in ["check", "run"] {
         let mut bare = command(&graph, &[request]);

@@ -1,5 +1,5 @@
-//! Parameters that change while the core runs: from the command line, over HTTP, by many at once;
-//! what becomes of them in a recording, after a reset and in the spec.
+//! Parameters that change while the core runs: set from the command line, over HTTP, by many
+//! clients at once. Also their effect on a recording, after a reset, and on the spec.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ use crate::api::Api;
 use crate::control::Place;
 use crate::program::{Answer, graph_in, sinew, wait_until};
 
-/// A motor whose place is told by a number that may change; the core may be started again.
+/// A motor whose position depends on a number that may be set. The core can be started again.
 const GRAPH: &str = "
 name: turn
 hold: true
@@ -51,7 +51,7 @@ nodes:
     values: '{{ packet.body }}'
 ";
 
-/// What a parameter is now.
+/// The current value of a parameter.
 fn value(place: &Place, pid: &str, name: &str) -> String {
     let listed = place.sinew(&["set", "--run", pid, "--json"]).ended_with(0).json();
     let all = listed["tunables"].as_array().expect("a list").clone();
@@ -61,7 +61,7 @@ fn value(place: &Place, pid: &str, name: &str) -> String {
     found["value"].as_str().expect("a text").to_owned()
 }
 
-/// Asks to set; again while so many others ask that a run has no place for one more.
+/// Asks to set parameters. Repeats this as long as a run has no place for one more client.
 fn ask(place: &Place, pid: &str, settings: &[&str]) -> Answer {
     loop {
         let answer = place.sinew(&[&["set", "--run", pid], settings].concat());
@@ -71,7 +71,7 @@ fn ask(place: &Place, pid: &str, settings: &[&str]) -> Answer {
     }
 }
 
-/// Sets, and expects what is said.
+/// Sets parameters, and checks the answer.
 fn set(place: &Place, pid: &str, settings: &[&str], expected: &str) {
     let answer = ask(place, pid, settings).ended_with(0);
     assert!(answer.out.contains(expected), "{}", answer.out);
@@ -97,7 +97,7 @@ fn a_changed_parameter_is_obeyed_recorded_and_replayed() {
     set(&place, &pid, &["place.value=-2.5"], "place.value 1 -> -2.5");
     let log = || place.sinew(&["log", &pid]).ended_with(0).out;
     assert!(log().contains("tuned       place.value 1 -> -2.5, by process "), "{}", log());
-    // A new life of the core begins with what was set.
+    // A new life of the core begins with the values that were set.
     place.sinew(&["halt", &pid]).ended_with(0);
     place.sinew(&["reset", &pid]).ended_with(0);
     assert_eq!(value(&place, &pid, "pid.kp"), "6");
@@ -106,7 +106,7 @@ fn a_changed_parameter_is_obeyed_recorded_and_replayed() {
     let replayed = sinew(["replay", &part(&graph), "--json"]).ended_with(0).json();
     assert_eq!(replayed["identical"], true, "{replayed:#}");
     assert!(replayed["cycles"].as_u64() > Some(10), "{replayed:#}");
-    // With other gains than those that were set it is another run: they were obeyed.
+    // With another inertia the replay differs, so a parameter that is set has an effect.
     let other = sinew(["replay", &part(&graph), "--set", "motor.inertia_kg_m2=1e-4", "--json"]);
     assert_eq!(other.ended_with(1).json()["identical"], false);
 }
@@ -131,9 +131,9 @@ fn what_is_out_of_its_limits_is_refused_whoever_asks_and_changes_nothing() {
     ] {
         refused(&place, &pid, settings, expected);
     }
-    // Nor is the good half of what was asked for.
+    // The good half of the request is not set either.
     assert_eq!(["pid.kp", "pid.out_min"].map(|name| value(&place, &pid, name)), ["2", "-24"]);
-    // Five clients at once, each beyond the limits and each within them in turn.
+    // Five clients at once, each alternating between values beyond and within the limits.
     std::thread::scope(|scope| {
         for client in 0..5 {
             let (place, pid) = (&place, &pid);
@@ -166,11 +166,11 @@ fn a_saved_value_stands_in_the_spec_with_all_its_comments() {
     let expected =
         GRAPH.replace("kp: 2 # softly", "kp: 3.5 # softly").replace("value: 1 #", "value: 2 #");
     assert_eq!(saved, expected);
-    // The edited file is no edit of the graph: it runs with these values already.
+    // The edited file is no edit of the graph: the graph runs with these values already.
     set(&place, &pid, &["pid.kp=4", "--save"], "pid.kp 3.5 -> 4");
     let log = place.sinew(&["log", &pid]).ended_with(0).out;
     assert!(!log.contains("edit_refused"), "{log}");
-    // Nor does an edit of flows undo what was set and not saved.
+    // An edit of flows does not undo values that were set and not saved.
     set(&place, &pid, &["pid.ki=1"], "pid.ki 0 -> 1");
     let text = fs::read_to_string(&graph).expect("a spec");
     fs::write(&graph, text.replace("[place.value, pid.kp]", "[pid.kp]")).expect("our file");

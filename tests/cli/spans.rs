@@ -1,4 +1,4 @@
-//! Spans of flows at a collector of others: Python's messages (tests/python/collector.py).
+//! Spans of flows at an independent collector, in Python (tests/python/collector.py).
 
 use std::env;
 use std::io::{BufRead, BufReader, Read};
@@ -12,7 +12,7 @@ use crate::program::{Running, graph_in, ours, skip};
 
 const TOKEN: &str = "only-this-t0ken";
 
-/// Asked by the graph below, and answers in another domain.
+/// The graph that the other one sends requests to. It answers in a second domain.
 const BEHIND: &str = "
 name: behind
 domains: {web: {}, inside: {}}
@@ -48,7 +48,7 @@ nodes:
 - {kind: snippet, name: later, language: text, code: later}
 ";
 
-/// A collector, and what it says.
+/// A collector, and its output.
 struct Collector {
     child: Child,
     url: String,
@@ -56,7 +56,7 @@ struct Collector {
 }
 
 impl Collector {
-    /// `None` without a Python that has its messages, which is said.
+    /// `None`, with a message, without a Python that has its messages.
     fn start() -> Option<Collector> {
         let python = env::var("SINEW_TEST_PYTHON").unwrap_or_else(|_| "python3".into());
         let mut command = Command::new(&python);
@@ -73,7 +73,7 @@ impl Collector {
         None
     }
 
-    /// All spans that have come.
+    /// All spans that have arrived.
     fn spans(mut self) -> Spans {
         self.child.kill().expect("it runs");
         let mut said = String::new();
@@ -94,7 +94,7 @@ impl Drop for Collector {
 struct Spans(Vec<Value>);
 
 impl Spans {
-    /// Those of a trace that a service made, of a flow or of a node.
+    /// The spans that a service made in a trace, for a flow or a node.
     fn of(&self, trace: &str, service: &str, name: &str) -> Vec<&Value> {
         let is_it = |span: &&Value| {
             span["trace"] == trace
@@ -104,7 +104,7 @@ impl Spans {
         self.0.iter().filter(is_it).collect()
     }
 
-    /// The only one.
+    /// The same, if there is exactly one.
     #[track_caller]
     fn one(&self, trace: &str, service: &str, name: &str) -> &Value {
         match self.of(trace, service, name).as_slice() {
@@ -114,7 +114,7 @@ impl Spans {
     }
 }
 
-/// Both graphs, run and asked.
+/// Both graphs, run and sent requests.
 struct Hops {
     place: Place,
     front: (Running, String),
@@ -172,7 +172,8 @@ fn a_trace_goes_through_two_programs_and_three_domains() {
     assert_eq!((&begun["parent"], &begun["status"]), (&"".into(), &"STATUS_CODE_UNSET".into()));
 }
 
-/// The program that the client asks; gives the span that asks the other one.
+/// Checks the program that the client sends its request to. Returns the span of its request to the
+/// other program.
 fn asked_first(spans: &Spans, trace: &str) -> Value {
     let flow = spans.one(trace, "front", "GET /users/{id}");
     assert_eq!((&flow["parent"], &flow["is_remote"]), (&"00000000000000aa".into(), &true.into()));
@@ -202,11 +203,11 @@ fn asked_first(spans: &Spans, trace: &str) -> Value {
     ask["span"].clone()
 }
 
-/// The program that it asks, and that one's other domain.
+/// Checks the program behind it, and that program's other domain.
 fn asked_by(spans: &Spans, trace: &str, asks: &Value) {
     let flow = spans.one(trace, "behind", "GET");
     assert_eq!((&flow["parent"], &flow["kind"]), (asks, &"SPAN_KIND_SERVER".into()));
-    // In the domain of the listener the node stands for the one that is elsewhere.
+    // In the listener's domain the node represents the one in the other domain.
     let answers = spans.of(trace, "behind", "answer");
     let within = |domain: &str, parent: &Value| {
         let is_it = |span: &&&Value| {
@@ -233,7 +234,7 @@ fn fails(spans: &Spans, trace: &str) {
 
 fn forks(spans: &Spans, trace: &str) {
     let flow = spans.one(trace, "front", "GET /fork");
-    // The node, and the child that it has begun.
+    // The node, and the child flow that it began.
     let mut forks = spans.of(trace, "front", "fork");
     forks.sort_by_key(|span| span["parent"] != flow["span"]);
     let [node, child] = forks.as_slice() else { panic!("{forks:#?}") };
@@ -254,7 +255,7 @@ fn what_nobody_wants_is_not_made_and_others_are_told_so() {
     hops.stop();
     let spans = collector.spans();
     assert!(spans.0.iter().all(|span| span["trace"] == *made), "{:#?}", spans.0);
-    // Both programs, by the name that the environment gives them.
+    // Both programs, with the name that the environment gives them.
     assert_eq!(spans.of(&made, "all", "GET").len(), 1);
     assert_eq!(spans.of(&made, "all", "GET /users/{id}").len(), 1);
 }

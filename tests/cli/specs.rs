@@ -1,6 +1,6 @@
-//! Specs that are refused: each folder of `tests/graphs` holds a `graph.yaml`, the files that it
-//! names, and in `expected.txt` what `sinew check` says of it. `SINEW_BLESS=1` writes what it says
-//! now; read the difference as a newcomer would.
+//! Specs that are refused. Each folder of `tests/graphs` has a `graph.yaml`, the files that it
+//! names, and in `expected.txt` the output of `sinew check`. `SINEW_BLESS=1` writes the current
+//! output; read the difference as a newcomer would.
 
 use std::fmt::Write;
 use std::fs;
@@ -8,7 +8,7 @@ use std::process::Command;
 
 use crate::program::{Running, SINEW, arm, graph_in, ours, sinew};
 
-/// What the answer says of this machine.
+/// The part of the answer about this machine.
 const CPUS: &str = "this process may use: ";
 
 #[test]
@@ -72,7 +72,7 @@ fn all_errors_stand_in_one_answer() {
     assert!(wanted("ik") && wanted("deadline"), "{answer:#}");
 }
 
-/// Five nodes; `AT` is their number.
+/// Five nodes. `AT` is replaced by their number.
 const FIVE: &str = "\
 - {kind: timer, name: beginsAT, interval: 1h, ports: {out: [{name: asksAT, port: in}]}}
 - kind: if
@@ -95,7 +95,7 @@ const FIVE: &str = "\
 - {kind: snippet, name: greetsAT, language: text, code: 'hello {{ packet.name }}'}
 ";
 
-/// What may be wrong in them: what stands in place of what.
+/// Possible mistakes in them: a text, and what replaces it.
 const MISTAKES: &[(&str, &str)] = &[
     ("packet.count > ", "packte.count > "),
     ("packet.count > ", "packet.count > > "),
@@ -109,7 +109,7 @@ const MISTAKES: &[(&str, &str)] = &[
     ("interval: 1h", "intervall: 1h, interval: 1h"),
 ];
 
-/// 1000 flow nodes in fives, of which every fourth has a mistake; the lines that are wrong.
+/// 1000 flow nodes in groups of five, with a mistake in every fourth group. Also the wrong lines.
 fn large() -> (String, Vec<u64>) {
     let (mut text, mut wrong) = (String::new(), Vec::new());
     for at in 0..200 {

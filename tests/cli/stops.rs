@@ -1,5 +1,5 @@
 //! Runs that are stopped, frozen or killed while the arm moves: what the machine does then, what
-//! the report says, and that nothing is left behind.
+//! the report says, and that nothing remains.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,12 +13,12 @@ use serde_json::Value;
 use crate::program::{Running, SINEW, calm, folder, is_alive, send, wait_until};
 use crate::runs::has_stopped;
 
-/// A run whose arm moves.
+/// A run whose arm is moving.
 struct Moving {
     running: Running,
     control: u32,
     plant: u32,
-    /// What the drives do, a row for each of their cycles.
+    /// The rows of the drives, one for each of their cycles.
     rows: PathBuf,
 }
 
@@ -39,23 +39,23 @@ impl Moving {
         ![self.control, self.plant].into_iter().any(is_alive)
     }
 
-    /// Waits for the end with `status`; what was written of it.
+    /// Waits for the end with `status`. Returns what was written.
     fn ended_with(self, status: i32) -> (Value, String, PathBuf) {
         let (control, plant) = (self.control, self.plant);
         let answer = self.running.answer().ended_with(status);
-        // The parent has waited for its children before it reports.
+        // The parent waits for its children before it reports.
         assert!(!is_alive(control) && !is_alive(plant), "a process is left");
         nothing_is_left_in_shared_memory();
         (answer.json(), answer.err, self.rows)
     }
 }
 
-/// How many of the six brakes are closed in the last row that is there.
+/// How many of the six brakes are closed in the last row of the file.
 fn brakes(rows: &Path) -> Option<usize> {
     let text = fs::read_to_string(rows).ok()?;
     let columns: Vec<_> = text.lines().next()?.split(',').collect();
     let first = columns.iter().position(|&name| name == "drives.brake.0")?;
-    // The last line may still be cut.
+    // The last line may be incomplete.
     let row = text[..=text.rfind('\n')?].lines().skip(1).last()?;
     Some(row.split(',').skip(first).take(6).filter(|&brake| brake == "1").count())
 }
@@ -92,13 +92,13 @@ fn a_signal_stops_in_order() {
 #[test]
 fn a_second_signal_does_not_wait() {
     let moving = Moving::start("second_signal");
-    // A machine that does not answer would make the stop last.
+    // A machine that does not answer makes the stop take long.
     send(moving.plant, Signal::STOP);
     moving.running.signal(Signal::INT);
     wait_until("the controller has stopped", || !is_alive(moving.control));
     moving.running.insist(Signal::INT);
     let (report, err, _) = moving.ended_with(1);
-    // On a machine so slow that the stop was given up before: then that is what is said.
+    // On a very slow machine the stop may have been given up before. Then the report says this.
     match report["outcome"].as_str() {
         Some("killed") => assert!(err.contains("killed before the graph had stopped"), "{err}"),
         outcome => assert_eq!(outcome, Some("faulted"), "{err}"),
@@ -170,7 +170,7 @@ fn a_controller_that_freezes_cannot_keep_the_brakes_open() {
 #[test]
 fn a_csv_without_all_its_rows_is_no_success() {
     let moving = Moving::start("rows_are_missing");
-    // Far longer than the traces hold.
+    // Much longer than the traces can hold.
     moving.running.signal(Signal::STOP);
     sleep(Duration::from_secs(6));
     moving.running.signal(Signal::CONT);

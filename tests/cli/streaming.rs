@@ -1,5 +1,5 @@
-//! `graphs/apps/streaming`: a client that takes nothing holds back who sends, and nothing is lost;
-//! one that goes away ends its part only.
+//! `graphs/apps/streaming`: a client that reads nothing holds back the sender, and nothing is lost.
+//! A client that disconnects ends only its own part.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
@@ -13,16 +13,16 @@ use crate::api::Api;
 use crate::control::Place;
 use crate::program::{Running, ours, wait_until};
 
-/// Windows that are sent. With [`NAME_LEN`] they are 40 MB: all sockets between the sender and a
-/// client that takes nothing have room for some 15 MB.
+/// Windows that are sent. With [`NAME_LEN`] they are 40 MB. All sockets between the sender and a
+/// client that reads nothing have room for about 15 MB.
 const WINDOWS: u64 = 1000;
-/// Measurements of a window, each of another sensor.
+/// Measurements in a window, each of another sensor.
 const WINDOW: u64 = 10;
 /// Bytes of a sensor's name.
 const NAME_LEN: usize = 4000;
-/// Who waits longer than this has found a hang.
+/// A client that waits longer than this has found a hang.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// So long the sender gets on no further, and is held back.
+/// If the sender makes no progress for this time, it is held back.
 const HELD_BACK: Duration = Duration::from_secs(1);
 
 fn connect(api: &Api) -> TcpStream {
@@ -31,7 +31,7 @@ fn connect(api: &Api) -> TcpStream {
     stream
 }
 
-/// Asks for the events, and reads none yet.
+/// Sends a request for the events, and reads none yet.
 fn listen(api: &Api) -> TcpStream {
     let mut stream = connect(api);
     stream.write_all(b"GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n").expect("a request");
@@ -39,7 +39,7 @@ fn listen(api: &Api) -> TcpStream {
     stream
 }
 
-/// The measurements that the means stand for, until all have come or the other side ends.
+/// Counts the measurements in the means, until all have arrived or the other side ends.
 fn count(stream: TcpStream) -> u64 {
     let lines = BufReader::new(stream).lines().map_while(Result::ok);
     let data = lines.filter_map(|line| line.strip_prefix("data: ").map(str::to_owned));
@@ -50,7 +50,7 @@ fn count(stream: TcpStream) -> u64 {
     counts.sum()
 }
 
-/// Sends all measurements; counts the windows that are sent.
+/// Sends all measurements. Counts the windows that were sent.
 fn send(api: &Api, windows: &AtomicU64) {
     let mut stream = connect(api);
     let head = "POST /measurements HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\
@@ -61,7 +61,7 @@ fn send(api: &Api, windows: &AtomicU64) {
     let text: String = (0..WINDOW).map(line).collect();
     for _ in 0..WINDOWS {
         write!(stream, "{:x}\r\n{text}\r\n", text.len()).expect("it is taken");
-        // Relaxed: nothing is ordered by it.
+        // Relaxed: the counter orders nothing.
         windows.fetch_add(1, Relaxed);
     }
     stream.write_all(b"0\r\n\r\n").expect("it is taken");
@@ -70,7 +70,7 @@ fn send(api: &Api, windows: &AtomicU64) {
     assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
 }
 
-/// Runs it; a topic whose clients are behind does `when_full`.
+/// Runs it. A topic whose clients are behind does `when_full`.
 fn start(name: &str, when_full: &str) -> (Place, Running, Api) {
     let place = Place::new(name);
     let graph = ours("graphs/apps/streaming/streaming.yaml").display().to_string();
@@ -97,7 +97,7 @@ fn the_slowest_client_sets_the_pace_and_one_that_leaves_holds_back_nobody() {
             thread::sleep(HELD_BACK);
             std::mem::replace(&mut before, sent.load(Relaxed)) == before
         });
-        // Two clients take nothing. One leaves, and the other one still sets the pace.
+        // Two clients read nothing. One disconnects, and the other one still sets the pace.
         drop(leaves);
         thread::sleep(HELD_BACK);
         assert!(!sender.is_finished(), "the slow one is passed by");

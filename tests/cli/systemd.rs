@@ -1,4 +1,5 @@
-//! `sinew run` under systemd, which a socket of ours plays: what it is told, when, and by whom.
+//! `sinew run` under systemd, which is replaced by our own socket: what it is told, when, and by
+//! which process.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -11,7 +12,7 @@ use rustix::process::Signal;
 
 use crate::program::{Running, SINEW, calm, send, wait_until};
 
-/// What systemd would hear. The folder of the tests may be too deep for a socket's name.
+/// What systemd would receive. The folder of the tests may be too deep for a socket's name.
 struct Listener {
     socket: UnixDatagram,
     path: PathBuf,
@@ -22,15 +23,16 @@ struct Listener {
 impl Listener {
     fn new(name: &str) -> Listener {
         let path = std::env::temp_dir().join(format!("sinew-{name}-{}", std::process::id()));
-        // It may be there, from a run that was killed.
+        // It may be left over from a run that was killed.
         let _ = fs::remove_file(&path);
         let socket = UnixDatagram::bind(&path).expect("a socket");
         socket.set_nonblocking(true).expect("a socket of ours");
         Listener { socket, path, heard: vec![] }
     }
 
-    /// `sinew run` of the calm graph, told to report here and, with `watchdog`, to prove its life
-    /// ten times a second. Through a shell, for systemd names the process it means.
+    /// `sinew run` of the calm graph. It reports to this socket. With `watchdog` it must report ten
+    /// times a second that it is alive. It is started through a shell, because systemd names the
+    /// process that it means.
     fn start(&self, watchdog: Option<&str>) -> Running {
         let mut command = Command::new("/bin/sh");
         let script = match watchdog {
@@ -42,7 +44,7 @@ impl Listener {
         Running::start(command)
     }
 
-    /// Takes what is there.
+    /// Receives everything that has arrived.
     fn listen(&mut self) {
         let mut buffer = [0; 4096];
         loop {
@@ -69,7 +71,7 @@ impl Listener {
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        // Nothing else is to be done if it is gone.
+        // If it is gone, no action is needed.
         let _ = fs::remove_file(&self.path);
     }
 }

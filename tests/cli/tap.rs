@@ -1,4 +1,4 @@
-//! `sinew tap`: packets of a running graph are seen and held by people, and nobody else notices.
+//! `sinew tap`: people see and hold packets of a running graph, and others notice nothing.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
@@ -25,7 +25,7 @@ fn apart(place: &Place) -> (Running, String, Api) {
     (running, pid, api)
 }
 
-/// Who looks.
+/// A running `sinew tap`.
 struct Look {
     child: Child,
     keys: ChildStdin,
@@ -46,7 +46,7 @@ impl Look {
         let mut line = String::new();
         self.lines.read_line(&mut line).expect("a line");
         serde_json::from_str(&line).unwrap_or_else(|error| {
-            // What it says instead.
+            // Its other output.
             let _ = self.lines.read_to_string(&mut line);
             panic!("{error}: '{line}'")
         })
@@ -59,13 +59,13 @@ impl Look {
 
 impl Drop for Look {
     fn drop(&mut self) {
-        // It may have ended.
+        // It may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Says so when a test has ended, however that was.
+/// Sets a flag when a test has ended, in whatever way.
 struct Over<'a>(&'a AtomicBool);
 
 impl Drop for Over<'_> {
@@ -82,7 +82,7 @@ fn a_tap_shows_packets_in_the_domain_of_their_node_without_what_lets_people_in()
     let mut look = Look::open(&place, &["score", "--run", &pid, "--filter", filter]);
     let over = AtomicBool::new(false);
     thread::scope(|scope| {
-        // Nothing says when the tap is open but what it shows.
+        // Only its output shows that the tap is open.
         scope.spawn(|| {
             while !over.load(Relaxed) {
                 api.ask_with("POST", "/score", HEADERS, r#"{"text": "bad"}"#);
@@ -111,7 +111,7 @@ fn a_packet_is_held_until_a_key_and_goes_on_as_who_holds_it_dies() {
         let mut look = Look::open(&place, &["--pause", "router", "--run", &pid]);
         thread::scope(|scope| {
             let mut asked = Vec::new();
-            // The first that comes while the tap is open is held; those before it pass.
+            // The first packet that comes while the tap is open is held. Packets before it pass.
             wait_until("a request is held", || {
                 asked.push(scope.spawn(ping));
                 let last = asked.last().expect("just asked");
@@ -150,7 +150,7 @@ fn what_cannot_be_looked_at_is_said() {
     wait_until("the domain serves taps", || {
         place.sinew(&["tap", "--pause", "pong", "--run", &pid]).err.contains("loopback")
     });
-    // Once its nodes have told their figures.
+    // Once its nodes have sent their figures.
     wait_until("it is known which nodes are of flows", || {
         place.sinew(&["tap", "scor", "--run", &pid]).err.contains("'score'")
     });

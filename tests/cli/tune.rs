@@ -1,5 +1,5 @@
-//! `sinew tune` and what is made of its machine profile: by a plan, by a run, and where it must not
-//! be used.
+//! `sinew tune` and the use of its machine profile: by a plan, by a run, and where it must not be
+//! used.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -24,7 +24,7 @@ fn cpus() -> Option<[u32; 2]> {
     Some([one, other])
 }
 
-/// What `sinew tune` answers for these CPUs; measured once.
+/// The answer of `sinew tune` for these CPUs; measured once.
 fn tuned([one, other]: [u32; 2]) -> &'static Value {
     static TUNED: OnceLock<Value> = OnceLock::new();
     TUNED.get_or_init(|| {
@@ -34,7 +34,7 @@ fn tuned([one, other]: [u32; 2]) -> &'static Value {
     })
 }
 
-/// A file, in a folder that is `name`'s own, with that profile and some of it changed.
+/// A file with this profile and some changes, in a folder of its own, named `name`.
 fn profile(name: &str, cpus: [u32; 2], changes: &[(&str, Value)]) -> String {
     let mut profile = tuned(cpus)["profile"].clone();
     for (place, value) in changes {
@@ -60,7 +60,7 @@ fn on_two([one, other]: [u32; 2], name: &str) -> String {
     edited(name, &edits)
 }
 
-/// The same between processes, with a queue one way.
+/// The same between processes, with a queue in one direction.
 fn across([one, other]: [u32; 2], name: &str) -> String {
     let control = format!(
         "threads: [{{cpu: {one}, nodes: [planner, ik, ethercat]}}]
@@ -119,7 +119,7 @@ fn a_graph_runs_with_any_profile_and_its_plan_says_with_which() {
             "hands_over": true,
         })
     };
-    // The second is wrong on purpose: polls are a tenth of a millisecond apart.
+    // The second one is wrong on purpose: a tenth of a millisecond between polls.
     for (name, chosen) in
         [("tune_sequence", chosen("sequence", 0)), ("tune_gaps", chosen("index", 100_000))]
     {
@@ -165,7 +165,7 @@ fn a_profile_of_another_machine_is_refused_with_the_differences() {
     refused(&["check", "--profile-machine", &other, &graph], differences);
     refused(&["run", "--profile-machine", &other, &graph], differences);
     refused(&["graph", "--profile-machine", "/no/such", &graph], "there is no such file");
-    // In the cache folder it stands in nobody's way.
+    // In the cache folder it does no harm.
     let cache = folder("tune_cache");
     let place = cache.join("sinew/machine.json");
     fs::create_dir(cache.join("sinew")).expect("a folder");
@@ -217,8 +217,8 @@ fn a_request_to_tune_that_cannot_be_met_is_told_why() {
     );
 }
 
-/// What `sinew tune` says, started from a shell that first does something to its process; through
-/// pipes, for a shell may have forbidden files.
+/// The output of `sinew tune`, started from a shell that first changes its own process. It goes
+/// through pipes, because the shell may have forbidden files.
 fn in_shell(first: &str, arguments: &str) -> (Option<i32>, String, String) {
     let line = format!("{first} {SINEW} tune {arguments}");
     let output = Command::new("sh").args(["-c", &line]).output().expect("a shell is there");
@@ -243,7 +243,7 @@ fn one_cpu_is_the_first_reason_that_is_told() {
 fn what_was_measured_is_told_though_the_disk_is_full() {
     let Some([one, other]) = cpus() else { return };
     let file = folder("tune_full").join("machine.json");
-    // No file may have a byte, and the signal that would say so is ignored.
+    // No file may have any bytes, and the signal about this is ignored.
     let full = "trap '' XFSZ; ulimit -f 0;";
     let arguments = format!("--quick --cpus {one},{other} --out {}", file.display());
     let (status, out, err) = in_shell(full, &arguments);
@@ -262,7 +262,7 @@ fn what_was_measured_is_told_though_the_disk_is_full() {
 fn where_no_thread_starts_no_pair_is_measured_and_nothing_is_written() {
     let Some([one, other]) = cpus() else { return };
     let file = folder("tune_threads").join("machine.json");
-    // There is no room for a stack like that.
+    // There is no room for such a stack.
     let no_threads = "RUST_MIN_STACK=100000000000000";
     let arguments = format!("--quick --cpus {one},{other} --out {}", file.display());
     let (status, out, err) = in_shell(no_threads, &arguments);

@@ -12,15 +12,15 @@ use crate::program::{Answer, Running, SINEW, folder, is_alive, ours, wait_until}
 enum Step<'a> {
     /// Saves this as `axis.yaml`.
     Save(&'a str),
-    /// Types this; whether it is to fail.
+    /// Types this command; whether it must fail.
     Type(&'a str, bool),
 }
 
-/// The steps of a page, in order: its YAML, and its lines that are indented and begin with `sinew`.
+/// The steps of a page, in order: its YAML, and its indented lines that begin with `sinew`.
 fn steps(page: &str) -> Vec<Step<'_>> {
     let mut steps = vec![];
     for (index, part) in page.split("```").enumerate() {
-        // Between fences stands every second part.
+        // Every second part is between fences.
         if index % 2 == 1 {
             steps.extend(part.strip_prefix("yaml\n").map(Step::Save));
             continue;
@@ -34,22 +34,23 @@ fn steps(page: &str) -> Vec<Step<'_>> {
     steps
 }
 
-/// A reader: a folder of his own, and a shell in it.
+/// A reader, with a folder and a shell in it.
 struct Reader {
     place: Place,
     folder: PathBuf,
-    /// What runs until it is told to stop.
+    /// A program that runs until it is told to stop.
     running: Option<Running>,
 }
 
 impl Reader {
-    /// Saves the graph: on a machine that other tests keep busy, so no cycle is too late.
+    /// Saves the graph, changed so that no cycle is too late on a machine that other tests keep
+    /// busy.
     fn save(&self, text: &str) {
         let text = text.replace("consecutive_max: 50", "consecutive_max: 1000000");
-        // Somebody else may have the usual port.
+        // The usual port may be in use.
         let text = text.replace("domain: dashboard}", "domain: dashboard, listen: '127.0.0.1:0'}");
         let graph = self.folder.join("axis.yaml");
-        // What was tuned and written into the file is what the next one begins with.
+        // The next graph starts with the values that were tuned and written into the file.
         let before = fs::read_to_string(&graph).unwrap_or_default();
         let is_gain = |line: &&str| ["kp:", "kd:"].iter().any(|key| line.trim().starts_with(key));
         for line in before.lines().filter(is_gain) {
@@ -60,7 +61,7 @@ impl Reader {
 
     fn start(&self, command: &str) -> Running {
         let mut shell = Command::new("sh");
-        // As the same process, so that its number is known.
+        // `exec` keeps the process, so its number is known.
         shell.args(["-c", &format!("exec '{SINEW}' {command}")]).current_dir(&self.folder);
         shell.env("XDG_RUNTIME_DIR", &self.place.0).env_remove("RUNTIME_DIRECTORY");
         Running::start(shell)
@@ -79,7 +80,7 @@ impl Reader {
         let Answer { status, out, err, .. } = running.answer();
         assert!(!err.contains("panicked"), "{command}: {err}");
         if command.starts_with("drill") {
-            // Whether a bar is kept depends on how busy the machine is.
+            // Whether a limit is kept depends on how busy the machine is.
             assert!(matches!(status, Some(0 | 1)), "{command}: {out}\n{err}");
             let is_told = |fault: &&str| out.contains(&format!("pid, {fault}, "));
             assert!(["panic", "kill"].iter().all(is_told), "{out}");

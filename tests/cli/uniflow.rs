@@ -1,5 +1,5 @@
-//! `sinew import uniflow`: the examples in `tests/uniflow`, which have the shapes of uniflow's own,
-//! become graphs that run; and what is no workflow is said.
+//! `sinew import uniflow`: the examples in `tests/uniflow`, which are similar to uniflow's own,
+//! become graphs that run. Files that are no workflow are refused.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -17,7 +17,7 @@ use crate::program::{Answer, Running, SINEW, folder, graph_in, ours, refused, si
 /// A client that waits longer than this for an answer has found a hang.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The example as a graph in a folder of its own, and what is left of it to be done by hand.
+/// The example as a graph in a folder of its own, and what is left to do by hand.
 fn imported(name: &str) -> (String, Vec<Value>) {
     let graph = folder(&format!("uniflow_{name}")).join("graph.yaml").display().to_string();
     let example = ours(&format!("tests/uniflow/{name}.yaml")).display().to_string();
@@ -29,19 +29,19 @@ fn imported(name: &str) -> (String, Vec<Value>) {
     (graph, left)
 }
 
-/// A port that was free just now.
+/// A port that was free a moment ago.
 fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").and_then(|it| it.local_addr()).expect("a free port").port()
 }
 
-/// Runs `sinew` on a graph whose listener has this port, and another variable.
+/// Runs `sinew` on a graph whose listener has this port, with another port in a second variable.
 fn with_ports(arguments: &[&str], port: u16, behind: u16) -> Answer {
     let mut command = Command::new(SINEW);
     command.args(arguments).env("PORT", port.to_string()).env("BEHIND", behind.to_string());
     Running::start(command).answer()
 }
 
-/// Runs an imported example that has nothing left, and asks it.
+/// Runs an imported example that has nothing left to do, and sends it requests.
 fn asked(name: &str, ask: impl FnOnce(&Api)) {
     let (graph, left) = imported(name);
     assert_eq!(left, Vec::<Value>::new(), "{name}");
@@ -143,7 +143,7 @@ fn websockets_echo_compute_and_are_passed_on() {
     });
 }
 
-/// What a websocket answers to `hi`.
+/// The answer of a websocket to `hi`.
 fn said(api: &Api, path: &str) -> String {
     let mut stream = TcpStream::connect(api.address()).expect("the listener is there");
     stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
@@ -160,7 +160,7 @@ fn said(api: &Api, path: &str) -> String {
     }
     let answer = String::from_utf8_lossy(&answer).into_owned();
     assert!(answer.starts_with("HTTP/1.1 101 "), "{path}: {answer}");
-    // A text, masked with nothing.
+    // A text frame, masked with zeros.
     stream.write_all(b"\x81\x82\0\0\0\0hi").expect("a socket");
     let mut frame = [0; 2];
     stream.read_exact(&mut frame).expect("a frame");

@@ -1,5 +1,5 @@
-//! `graphs/http/two_hosts.yaml`: a packet goes to another host, its reply comes back, and who asks
-//! is answered also while that host is away.
+//! `graphs/http/two_hosts.yaml`: a packet goes to another host, and its reply comes back. A client
+//! is answered even while that host is away.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -10,10 +10,10 @@ use rustix::process::Signal;
 use crate::hosts::stage::{Cell, Host};
 use crate::program::{ours, send, sinew, wait_until};
 
-/// Who waits longer than this for an answer has found a hang.
+/// A client that waits longer than this for an answer has found a hang.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The status and the body of an answer.
+/// Sends a request. Returns the status and the body of the answer.
 fn ask(of: &Host, request: &str, body: &str) -> (u16, String) {
     let mut stream = TcpStream::connect(of.serves("web")).expect("it listens");
     stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
@@ -56,7 +56,7 @@ fn a_packet_goes_to_another_host_and_while_that_is_away_its_sender_is_told() {
     let back = graph.run("back");
     answers();
 
-    // The service that stands for the others is a service as any, on either side.
+    // The service that handles the other hosts can be killed like any service, on both sides.
     for host in [&back, &front] {
         send(host.process("zenoh"), Signal::KILL);
         wait_until("it has noticed", || {

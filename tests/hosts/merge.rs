@@ -1,5 +1,5 @@
-//! Recordings of two hosts that ran, merged by `sinew replay --merge` and read by a reader that is
-//! not ours.
+//! Recordings of two hosts that ran, merged by `sinew replay --merge` and read by an independent
+//! reader.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,8 @@ use crate::program::{folder, ours, refused, sinew, skip, wait_until};
 
 /// A day.
 const DAY_NS: &str = "86400000000000";
-/// The link from the office's planner, and the cycles of who reads it, in the merged file.
+/// The link from the office's planner, and the cycles of the thread that reads it, in the merged
+/// file.
 const LINK: [&str; 3] = ["/office/planner/out", "/cell/limiter/in", "/cell/control/0/cycle"];
 
 /// The reader, with Python's package `mcap`.
@@ -43,8 +44,8 @@ impl Python {
     }
 }
 
-/// Both hosts with a recorder, until each knows the clock of the other and some seconds more. The
-/// parts that they leave.
+/// Runs both hosts with a recorder, until each knows the clock of the other, and some seconds more.
+/// Returns the parts of their recordings.
 fn record(folder: &Path) -> [String; 2] {
     let cell = Cell::new("merged");
     let place = |host: &str| folder.join(host);
@@ -63,7 +64,7 @@ fn record(folder: &Path) -> [String; 2] {
     for key in ["at_ns", "monotonic_offset_ns", "day_offset_ns", "uncertainty_ns"] {
         assert!(clock[key].is_i64(), "{key}: {clock}");
     }
-    // Both are on this machine, and so have one monotonic clock.
+    // Both hosts are on this machine, so they have the same monotonic clock.
     let [offset, uncertainty] = ["monotonic_offset_ns", "uncertainty_ns"]
         .map(|key| clock[key].as_i64().unwrap_or_default());
     assert!(offset.abs() <= uncertainty && uncertainty > 0, "{clock}");
@@ -99,7 +100,8 @@ fn recordings_of_two_hosts_become_one_whatever_their_clocks_of_day_say() {
     let link =
         link.into_iter().find(|it| it["link"] == "planner.out at office -> limiter.in at cell");
     let link = link.unwrap_or_else(|| panic!("the link is recorded on both sides: {report}"));
-    // What is not in the order is no further out of it than is said; another reader finds as much.
+    // No message is out of order by more than the stated error. The independent reader finds the
+    // same.
     assert_eq!(link["beyond_uncertainty"], 0, "{report}");
     assert!(looked["found"].as_u64().is_some_and(|found| found > 50), "{looked}");
     assert_eq!((&looked["found"], &looked["early"]), (&link["found"], &link["before_sent"]));
@@ -107,12 +109,13 @@ fn recordings_of_two_hosts_become_one_whatever_their_clocks_of_day_say() {
         assert!(looked["topics"][topic].as_u64().is_some_and(|it| it > 0), "{topic}: {looked}");
     }
 
-    // The same, if the office's clock of day had been a day ahead.
+    // The same, if the office's wall clock had been a day ahead.
     python.run(&["shift", &office, &at("ahead.mcap"), DAY_NS]);
     merge([&cell, &at("ahead.mcap")], &at("both-ahead.mcap")).ended_with(0);
     assert_eq!(python.look(&at("both-ahead.mcap"))["digest"], looked["digest"]);
 
-    // Without estimates clocks of day are all there is: they are trusted, and a day is too much.
+    // Without estimates there are only wall clocks. They are trusted, and a difference of a day is
+    // too much.
     for (name, of) in [("cell-only", &cell), ("office-only", &office)] {
         python.run(&["forget", of, &at(&format!("{name}.mcap"))]);
     }
@@ -126,7 +129,7 @@ fn recordings_of_two_hosts_become_one_whatever_their_clocks_of_day_say() {
     refused(&["replay", &cell, &office, "--merge", &cell], "exists already");
     refused(&["replay", &at("both.mcap")], "was merged from recordings of several hosts");
     assert!(!folder.join("x.mcap").exists());
-    // Each alone is replayed as before, clocks and all.
+    // Each recording alone is replayed as before, including its clocks.
     let report = sinew(["replay", "--json", &cell]).ended_with(0).json();
     assert_eq!((&report["identical"], &report["notes"]), (&true.into(), &Value::Array(vec![])));
 }

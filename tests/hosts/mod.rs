@@ -1,5 +1,5 @@
-//! `graphs/cell`: targets come from another host, late ones are dropped, and nothing that happens
-//! to the network or to the others stops the arm's core.
+//! `graphs/cell`: targets come from another host, late ones are dropped, and no event on the
+//! network or on the other hosts stops the arm's core.
 
 mod calls;
 mod merge;
@@ -16,11 +16,11 @@ use rustix::process::Signal;
 use crate::hosts::stage::Cell;
 use crate::program::{self, folder, graph_in, refused, send, wait_until};
 
-/// Longer than a target may be obeyed, and not so long that its connection is closed and forgets
-/// what was on its way.
+/// Longer than a target may be obeyed. But not so long that its connection is closed and loses the
+/// messages on their way.
 const TOO_LONG: Duration = Duration::from_millis(300);
 
-/// Lets a process stand still.
+/// Stops a process.
 fn stand_still(process: u32) {
     send(process, Signal::STOP);
     sleep(TOO_LONG);
@@ -35,7 +35,7 @@ fn a_host_that_stands_still_comes_back_to_late_commands_and_obeys_none() {
     assert_eq!(here.seen("hall")["state"], "unheard");
     let before = here.seen("office")["late"].as_u64().expect("a number");
     let zenoh = here.process("zenoh");
-    // On a busy machine the connection may end all the same: then nothing was shown.
+    // On a busy machine the connection may end anyway, and then nothing was shown.
     wait_until("late commands have come, and were counted", || {
         stand_still(zenoh);
         sleep(TOO_LONG);
@@ -67,7 +67,7 @@ fn a_host_that_dies_is_told_and_comes_back() {
     for text in ["host 'office' is heard", "host 'office' is silent"] {
         assert!(log.contains(text), "{text}: {log}");
     }
-    // The service that stands for the others is a service as any: killed, it comes back.
+    // The service that handles the other hosts is started again after a kill, like any service.
     send(here.process("zenoh"), Signal::KILL);
     here.obeys_more_targets("after zenoh was killed");
     office.stop();

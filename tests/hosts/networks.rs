@@ -1,11 +1,11 @@
-//! The same in networks of their own, whose cables are pulled: `graphs/cell/netns.sh`.
+//! The same in separate network namespaces whose cables are pulled: `graphs/cell/netns.sh`.
 
 use std::process::{Command, Stdio};
 
 use crate::hosts::stage::Cell;
 use crate::program::{ours, wait_until};
 
-/// Names of networks that only this process has.
+/// A name for networks that only this process uses.
 fn word() -> String {
     format!("t{}", std::process::id())
 }
@@ -14,18 +14,18 @@ fn script() -> String {
     ours("graphs/cell/netns.sh").display().to_string()
 }
 
-/// Does something with the networks; whether it worked.
+/// Runs the script on the networks. Returns whether it succeeded.
 fn networks(words: &[&str]) -> bool {
     let mut command = Command::new(script());
     command.args(words).env("SINEW_NETNS", word()).stderr(Stdio::null());
     command.status().is_ok_and(|status| status.success())
 }
 
-/// The networks, taken down at the end.
+/// The networks. They are removed at the end.
 struct Networks;
 
 impl Networks {
-    /// `None`: this process has no right to make them, or lacks 'ip'.
+    /// `None` if this process may not create them, or 'ip' is not installed.
     fn up() -> Option<Networks> {
         let made = Networks;
         networks(&["up"]).then_some(made)
@@ -46,7 +46,7 @@ fn inside(host: &str) -> Vec<String> {
 #[test]
 #[expect(clippy::print_stdout, reason = "a test says so on standard output")]
 fn a_cable_that_is_pulled_stops_nothing_and_all_goes_on_once_it_is_back() {
-    // Also in CI: a container may forbid it, and says nothing of this program by that.
+    // Skipped in CI too: a container may forbid networks, which says nothing about this program.
     let Some(_networks) = Networks::up() else {
         return println!("skipped: networks of their own need root and 'ip'");
     };

@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use super::stage::Cell;
 use crate::program::{ours, refused, skip, wait_until};
 
-/// A router until its input ends.
+/// A router that runs until its input ends.
 const ROUTER: &str = "
 import sys, zenoh
 settings = zenoh.Config.from_json5('''{
@@ -22,7 +22,7 @@ with zenoh.open(settings) as session:
 struct Router(Child);
 
 impl Router {
-    /// One that listens there.
+    /// A router that listens at this address.
     fn start(python: &str, address: &str) -> Router {
         let mut command = Command::new(python);
         let child = command.args(["-c", ROUTER, address]).stdin(Stdio::piped()).spawn();
@@ -32,12 +32,12 @@ impl Router {
 
 impl Drop for Router {
     fn drop(&mut self) {
-        // Gone at once, as in an outage: nobody is told.
+        // Killed without a message to anybody, as in an outage.
         let _ = (self.0.kill(), self.0.wait());
     }
 }
 
-/// A Python that has zenoh; `None` if there is none.
+/// A Python that has zenoh. `None` if there is none.
 fn python() -> Option<String> {
     let python = std::env::var("SINEW_TEST_PYTHON").unwrap_or_else(|_| "python3".into());
     let has_it = Command::new(&python).args(["-c", "import zenoh"]).output();
@@ -48,7 +48,7 @@ fn python() -> Option<String> {
     None
 }
 
-/// The hosts call a router in place of each other.
+/// Edits with which the hosts connect to a router instead of each other.
 fn edits(router: &str) -> [(&'static str, String); 3] {
     [
         ("{address: \"{{ env.CELL or '127.0.0.1:7447' }}\"}", format!("{{router: '{router}'}}")),
@@ -66,7 +66,7 @@ fn hosts_go_on_when_their_router_vanishes_and_comes_back() {
     let cell = Cell::new("routed");
     let edits = edits(&address);
     let edits = edits.each_ref().map(|(from, to)| (*from, to.as_str()));
-    // They are there before it.
+    // The hosts run before the router.
     let (here, office) = (cell.run_edited("cell", &edits), cell.run_edited("office", &edits));
     here.sees("(router)", "unheard");
     let router = Router::start(&python, &address);

@@ -1,4 +1,4 @@
-//! The hosts of `graphs/cell`, each a run with a folder for its socket.
+//! The hosts of `graphs/cell`. Each is a run with a folder for its socket.
 
 use std::fs;
 use std::net::TcpListener;
@@ -9,32 +9,32 @@ use serde_json::Value;
 
 use crate::program::{Running, SINEW, graph_in, is_alive, ours, wait_until};
 
-/// The graph, and where its hosts are reached.
+/// The graph, and the addresses of its hosts.
 pub(crate) struct Cell {
     name: String,
     text: String,
     addresses: [(&'static str, String); 2],
-    /// What stands before the command of a host: where it runs.
+    /// The words before the command of a host, which say where it runs.
     inside: Option<fn(&str) -> Vec<String>>,
 }
 
 impl Cell {
-    /// On this machine, at ports that nobody has.
+    /// On this machine, at free ports.
     pub(crate) fn new(name: &str) -> Cell {
-        // Both at once: else they might be the same.
+        // Both at once: otherwise they might be the same.
         let listeners = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").expect("a port"));
         let [cell, office] = listeners.map(|it| it.local_addr().expect("an address").to_string());
         Cell::at(name, [("CELL", cell), ("OFFICE", office)], None)
     }
 
-    /// With hosts that are reached there.
+    /// With hosts at these addresses.
     pub(crate) fn at(
         name: &str,
         addresses: [(&'static str, String); 2],
         inside: Option<fn(&str) -> Vec<String>>,
     ) -> Cell {
         let text = fs::read_to_string(ours("graphs/cell/cell.yaml")).expect("a graph");
-        // It bears a busy machine, as all runs of tests do.
+        // It tolerates a busy machine, as all runs of tests do.
         let edits = [
             ("period: 1ms", "period: 5ms"),
             ("period: 10ms", "period: 20ms"),
@@ -66,25 +66,25 @@ impl Cell {
         Cell { name: name.to_owned(), text, addresses, inside: None }
     }
 
-    /// Where a host is reached.
+    /// The address of a host.
     pub(crate) fn address(&self, host: &str) -> &str {
         let of = |(name, _): &&(&str, String)| name.eq_ignore_ascii_case(host);
         &self.addresses.iter().find(of).expect("a host with an address").1
     }
 
-    /// A host, once it runs.
+    /// Starts a host, and waits until it runs.
     pub(crate) fn run(&self, host: &str) -> Host {
         self.run_edited(host, &[])
     }
 
-    /// The same of another text.
+    /// The same with edits in its text.
     pub(crate) fn run_edited(&self, host: &str, edits: &[(&str, &str)]) -> Host {
         let started = self.start_edited(host, edits);
         wait_until("the host runs", || started.top()["phase"] == "running");
         started
     }
 
-    /// A host that may never run.
+    /// Starts a host that may never run.
     pub(crate) fn start(&self, host: &str) -> Host {
         self.start_edited(host, &[])
     }
@@ -121,7 +121,7 @@ impl Cell {
     }
 }
 
-/// A folder with a short name: a socket's name must be short.
+/// A folder with a short name: a socket's path must be short.
 fn runtime_folder(name: &str) -> PathBuf {
     let place = std::env::temp_dir().join(format!("sinew-{}-{name}", std::process::id()));
     let _ = fs::remove_dir_all(&place);
@@ -136,17 +136,17 @@ pub(crate) struct Host {
 }
 
 impl Host {
-    /// What a command says of its run, whatever its status.
+    /// The output of a command about its run, whatever its status.
     fn ask(&self, arguments: &[&str]) -> String {
         self.sinew(&[arguments, &[&self.running.pid().to_string()]].concat())
     }
 
-    /// What `sinew top` shows of the run with this name.
+    /// The output of `sinew top` for the run with this name.
     pub(crate) fn named(&self, run: &str) -> Value {
         serde_json::from_str(&self.sinew(&["top", "--once", "--json", run])).unwrap_or_default()
     }
 
-    /// What `sinew list` shows.
+    /// The output of `sinew list`.
     pub(crate) fn list(&self) -> String {
         self.sinew(&["list"])
     }
@@ -158,22 +158,22 @@ impl Host {
         String::from_utf8(output.stdout).expect("UTF-8")
     }
 
-    /// What `sinew top` shows.
+    /// The output of `sinew top` for its run.
     pub(crate) fn top(&self) -> Value {
         self.named(&self.running.pid().to_string())
     }
 
-    /// The same as people see it.
+    /// The same as text for people.
     pub(crate) fn shown(&self) -> String {
         self.ask(&["top", "--once"])
     }
 
-    /// What `sinew log` tells.
+    /// The output of `sinew log`.
     pub(crate) fn log(&self) -> String {
         self.ask(&["log"])
     }
 
-    /// The supervisor's process: what stands before its command gives way to it.
+    /// The supervisor's process: the words before its command replace themselves by it.
     pub(crate) fn pid(&self) -> u32 {
         self.running.pid()
     }
@@ -184,14 +184,14 @@ impl Host {
         u32::try_from(pid).expect("a process")
     }
 
-    /// A domain, as `sinew top` shows it.
+    /// A domain in `sinew top`.
     pub(crate) fn domain(&self, name: &str) -> Value {
         let top = self.top();
         let domains = top["domains"].as_array().cloned().unwrap_or_default();
         domains.into_iter().find(|it| it["name"] == name).unwrap_or_default()
     }
 
-    /// Host and port of what a domain serves.
+    /// Host and port at which a domain is reached.
     pub(crate) fn serves(&self, domain: &str) -> String {
         let url = || self.domain(domain)["address"].as_str().map(str::to_owned);
         wait_until("the domain says where it serves", || url().is_some());
@@ -205,7 +205,7 @@ impl Host {
         hosts.into_iter().find(|it| it["name"] == host).unwrap_or_default()
     }
 
-    /// Waits until it sees another host so.
+    /// Waits until it sees another host in this state.
     #[track_caller]
     pub(crate) fn sees(&self, host: &str, state: &str) {
         wait_until(&format!("host '{host}' is {state}"), || {
@@ -214,7 +214,7 @@ impl Host {
         });
     }
 
-    /// Targets of the office that have come as far as the limiter's mailbox.
+    /// Number of the office's targets that have reached the limiter's mailbox.
     pub(crate) fn targets(&self) -> u64 {
         let top = self.top();
         let links = top["links"].as_array().cloned().unwrap_or_default();
@@ -222,13 +222,13 @@ impl Host {
         link.and_then(|link| link["written"].as_u64()).unwrap_or_default()
     }
 
-    /// Nothing that happens to others ends it.
+    /// Checks that this host still runs, whatever happens to others.
     #[track_caller]
     fn is_there(&self) {
         assert!(is_alive(self.pid()), "the run has ended: {}", self.running.said());
     }
 
-    /// Waits until many more have come, and the core runs on.
+    /// Waits until many more targets have come, and the core still runs.
     #[track_caller]
     pub(crate) fn obeys_more_targets(&self, when: &str) {
         let before = self.targets();

@@ -1,6 +1,5 @@
-//! A whole `sinew` for a machine that is not the arm: a carriage on one axis, of which nothing has
-//! a name or a signal of the arm's. `SINEW_ROW` puts one more row into its table, for the tests of
-//! what is then refused.
+//! A whole `sinew` for a machine that is not the arm: a carriage on one axis. No name and no signal
+//! of it is the arm's. `SINEW_ROW` adds one more row to its table, for the tests of refused tables.
 
 use sinew_core::catalogue::{Kind, Parameter, ParameterType, Port, RunsIn, SafeValue, Signal};
 use sinew_core::zerocopy::IntoBytes;
@@ -87,7 +86,7 @@ impl Node for Sway {
             return Ok(());
         }
         let phase = self.time_s.fract();
-        // At rest for a fifth of the time: then a command is the same as the safe value.
+        // At rest for a fifth of the time. Then a command equals the safe value.
         let factor = if phase < 0.8 { (phase * std::f64::consts::TAU / 0.8).sin() } else { 0.0 };
         *io.write(0) = Push { speed_mm_per_s: self.speed_mm_per_s * factor };
         Ok(())
@@ -101,9 +100,9 @@ struct Carriage {
 }
 
 impl Carriage {
-    /// Below it friction holds it.
+    /// Below this speed friction holds it.
     const HELD_MM_PER_S: f64 = 0.5;
-    /// By which it slows down when nobody pushes.
+    /// Rate at which it slows down without commands.
     const FRICTION_PER_S: f64 = 60.0;
 }
 
@@ -132,7 +131,7 @@ impl Node for Carriage {
     }
 }
 
-/// The row that `SINEW_ROW` asks for, each bad in its own way.
+/// The row that `SINEW_ROW` asks for. Each is bad in its own way.
 fn more() -> impl Iterator<Item = NodeEntry> {
     let carriage: &'static Kind = Box::leak(Box::new(Kind { name: "unsafe", ..CARRIAGE }));
     let service: &'static Kind =

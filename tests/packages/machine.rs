@@ -1,5 +1,5 @@
-//! A machine on which a package is tried: systemd is its first process, and whatever changes on it
-//! is gone with it.
+//! A machine on which a package is tested. systemd is its first process, and all changes to it are
+//! gone when it ends.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,16 +12,16 @@ use super::said;
 use crate::program::{ours, wait_until};
 
 pub(crate) struct Machine {
-    /// The shell that set it up, in whose mounts it lives.
+    /// The shell that set it up. The machine uses the shell's mounts.
     shell: Child,
     place: PathBuf,
 }
 
 impl Machine {
-    /// Boots one in an empty folder, with a package as `/sinew.deb`.
+    /// Boots a machine in an empty folder, with a package as `/sinew.deb`.
     ///
     /// # Errors
-    /// What is missing here for that.
+    /// What is missing here.
     pub(crate) fn boot(place: &Path, package: &Path) -> Result<Machine, String> {
         let inside = place.join("machine");
         fs::create_dir(&inside).expect("a folder");
@@ -48,7 +48,7 @@ impl Machine {
         }
     }
 
-    /// The process that is its systemd, as this machine sees it.
+    /// The process of its systemd, as seen from outside of it.
     fn systemd(&self) -> Option<u32> {
         let child = |of: u32| {
             let children = fs::read_to_string(format!("/proc/{of}/task/{of}/children")).ok()?;
@@ -59,7 +59,7 @@ impl Machine {
 
     /// Runs a program on it as root.
     pub(crate) fn run(&self, program: &[&str]) -> Output {
-        // Without a process it enters nothing, and fails.
+        // Without a process, nsenter enters nothing and fails.
         let systemd = self.systemd().unwrap_or_default().to_string();
         let mut command = Command::new("nsenter");
         command.args(["--target", &systemd, "--all", "--", "env", "-i"]);
@@ -67,12 +67,12 @@ impl Machine {
         command.output().expect("nsenter is there")
     }
 
-    /// What a program on it says.
+    /// The output of a program on it.
     pub(crate) fn says(&self, program: &[&str]) -> String {
         said(&self.run(program)).trim().into()
     }
 
-    /// The same of one that must not fail.
+    /// The same for a program that must not fail.
     #[track_caller]
     pub(crate) fn does(&self, program: &[&str]) -> String {
         let output = self.run(program);
@@ -80,7 +80,7 @@ impl Machine {
         said(&output).trim().into()
     }
 
-    /// Its files that are not as they were when it was made.
+    /// Its files that have changed since it was made.
     pub(crate) fn changed(&self) -> BTreeSet<String> {
         let mut find = Command::new("nsenter");
         find.args(["--target", &self.shell.id().to_string(), "--mount", "find"]);
@@ -91,7 +91,7 @@ impl Machine {
 
 impl Drop for Machine {
     fn drop(&mut self) {
-        // What is not there any more has ended.
+        // A process that does not exist has ended.
         let ending =
             |pid: u32| Pid::from_raw(pid as i32).map(|pid| kill_process(pid, Signal::KILL));
         let _ = self.systemd().and_then(ending);

@@ -1,5 +1,6 @@
-//! The Debian package: made of this build, unpacked by dpkg into an empty root, tried, and purged;
-//! and the same on a machine of its own, with its systemd.
+//! The Debian package: made from this build, unpacked by dpkg into an empty root, tried, and
+//! purged. Also the same on a machine of its own, with systemd; and the static program in a root
+//! without any library.
 //!
 //! Needs dpkg, gzip and root; without them it says so.
 
@@ -22,7 +23,7 @@ fn said(output: &Output) -> String {
     String::from_utf8_lossy(&text).into_owned()
 }
 
-/// The package; or what is missing to make it.
+/// The package, or what is missing to make it.
 static PACKAGE: LazyLock<Result<PathBuf, &str>> = LazyLock::new(|| {
     let has = |program: &str| Command::new(program).arg("--version").output().is_ok();
     if !has("dpkg-deb") || !has("gzip") || !rustix::process::geteuid().is_root() {
@@ -34,7 +35,7 @@ static PACKAGE: LazyLock<Result<PathBuf, &str>> = LazyLock::new(|| {
     Ok(PathBuf::from(String::from_utf8_lossy(&made.stdout).trim()))
 });
 
-/// Runs dpkg on a root of its own, whose scripts run here and are told which root it is.
+/// Runs dpkg on a root of its own. The package's scripts run here and are told which root it is.
 fn dpkg(root: &Path, arguments: &[&str]) -> Output {
     let mut dpkg = Command::new("dpkg");
     dpkg.arg(format!("--root={}", root.display()));
@@ -42,7 +43,7 @@ fn dpkg(root: &Path, arguments: &[&str]) -> Output {
     dpkg.output().expect("dpkg is there")
 }
 
-/// The files under a root that dpkg itself and the table of users do not make.
+/// The files under a root, except those that dpkg itself and the table of users make.
 fn files(root: &Path) -> BTreeSet<String> {
     let find = Command::new("find").arg(root).args(["!", "-type", "d", "-printf", "%P\n"]).output();
     let all = said(&find.expect("find is there"));
@@ -50,7 +51,7 @@ fn files(root: &Path) -> BTreeSet<String> {
     all.lines().filter(|file| !of_others(file)).map(str::to_owned).collect()
 }
 
-/// What systemd-sysusers and userdel write.
+/// Files that systemd-sysusers and userdel write.
 fn is_of_users(file: &str) -> bool {
     const NAMES: [&str; 7] =
         ["passwd", "group", "shadow", "gshadow", "subuid", "subgid", ".pwd.lock"];
@@ -97,6 +98,30 @@ fn a_debian_package_is_installed_runs_a_graph_and_leaves_nothing() {
     assert!(purged.status.success(), "{}", said(&purged));
     assert_eq!(files(&root), BTreeSet::new());
     assert!(!root.join("etc/sinew").exists(), "a folder is left");
+}
+
+#[test]
+fn a_static_program_runs_in_a_root_without_any_library() {
+    if !rustix::process::geteuid().is_root() {
+        return skip("chroot needs root");
+    }
+    let root = folder("static");
+    let build = Path::new(SINEW).parent().expect("it lies in a folder");
+    let linked = Command::new(ours("packages/static")).arg(build).arg(&root).output();
+    let linked = linked.expect("sh is there");
+    assert!(linked.status.success(), "{}", said(&linked));
+    fs::copy(ours("graphs/axis/axis.yaml"), root.join("axis.yaml")).expect("the graph");
+    fs::create_dir(root.join("proc")).expect("a folder");
+    // The mount ends with the shell, for it is in a namespace of its own.
+    let run = r#"mount -t proc proc "$0/proc" &&
+        exec chroot "$0" /sinew-static run --json --duration 500ms /axis.yaml"#;
+    let mut unshare = Command::new("unshare");
+    unshare.args(["--mount", "sh", "-c", run]).arg(&root);
+    let ran = unshare.output().expect("unshare is there");
+    assert!(ran.status.success(), "{}", said(&ran));
+    // A program that needs the C library of this machine cannot run there.
+    fs::copy(SINEW, root.join("sinew-static")).expect("a copy");
+    assert!(!unshare.output().expect("unshare is there").status.success());
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! The package on a machine with systemd: a packaged graph runs as a service, and a purge, even
-//! while it runs, leaves nothing.
+//! The package on a machine with systemd: a packaged graph runs as a service, and a purge leaves
+//! nothing, even while it runs.
 
 use std::process::Command;
 
@@ -10,10 +10,10 @@ use super::{PACKAGE, is_of_users};
 use crate::program::{folder, skip};
 
 const SERVICE: &str = "sinew@axis.service";
-/// In tenths: what systemd-analyze calls OK ends at 5.
+/// In tenths. The range that systemd-analyze calls OK ends at 5.
 const EXPOSURE_MAX: &str = "--threshold=35";
 
-/// A machine with the package on it; or what is missing.
+/// A machine with the package on it, or what is missing.
 fn machine(name: &str) -> Result<Machine, String> {
     let package = PACKAGE.as_ref().map_err(|lack| (*lack).to_string())?;
     let has = |program: &str| Command::new(program).arg("--version").output().is_ok();
@@ -41,7 +41,7 @@ fn under_systemd_a_packaged_graph_runs_as_a_service_and_a_purge_leaves_nothing()
     };
     let before = machine.changed();
     machine.does(&["dpkg", "--install", "/sinew.deb"]);
-    // Other tests run beside it, so a cycle may be late here.
+    // Other tests run at the same time, so a cycle may be late here.
     let graph = "/etc/sinew/axis/axis.yaml";
     machine.does(&["sed", "-i", "s/policy: stop, consecutive_max: 50/policy: count/", graph]);
     assert_eq!(machine.does(&["systemd-analyze", "verify", SERVICE]), "");
@@ -57,6 +57,8 @@ fn under_systemd_a_packaged_graph_runs_as_a_service_and_a_purge_leaves_nothing()
     };
     let list = as_sinew(&["list", "--json"]);
     assert_eq!(list["runs"][0]["file"], graph, "{list}");
+    let of_root = machine.does(&["sinew", "list"]);
+    assert!(of_root.contains("/run/sinew/axis belongs to user "), "{of_root}");
     let top = as_sinew(&["top", "--once", "--json"]);
     let domains = top["domains"].as_array().expect("domains");
     assert!(domains.iter().all(|domain| domain["state"] == "running"), "{top}");

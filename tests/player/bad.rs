@@ -1,4 +1,4 @@
-//! Films that cannot be played, and what is said of them.
+//! Films that cannot be played, and the errors about them.
 
 use std::fs;
 use std::path::Path;
@@ -28,7 +28,7 @@ fn what_is_no_film_is_refused_before_anything_runs() {
     check("bad_noise", &file("noise.avi", &[0x5a; 100_000]), "Invalid data");
     let whole = fs::read(film("size", 1, &JPEG, &PCM)).expect("it was made");
     for (side, name) in [(0_u32, "zero"), (16_384, "huge")] {
-        // Columns and rows stand in the header and in that of the stream.
+        // Width and height are in the main header and in the header of the stream.
         let mut bytes = whole.clone();
         let sides = [640_u32.to_le_bytes(), 352_u32.to_le_bytes()].concat();
         let other = [side.to_le_bytes(), side.to_le_bytes()].concat();
@@ -37,7 +37,8 @@ fn what_is_no_film_is_refused_before_anything_runs() {
         }
         let path = file(&format!("{name}.avi"), &bytes);
         let (graph, page) = graph(&format!("bad_{name}"), "player.yaml", &path, &[]);
-        // The stream itself says how large its pictures are: then it is right, and plays.
+        // The stream itself says how large its pictures are. If the header is right then, the film
+        // plays.
         if crate::program::sinew(["check", &graph]).status == Some(0) {
             let player = Player::start((graph, page));
             let state = watch(&player);
@@ -54,7 +55,7 @@ fn a_codec_that_nobody_has_is_named_and_the_sound_goes_on() {
     let Some(_alone) = alone() else { return };
     let film = film("codec", 6, &XVID, &MP3);
     let mut bytes = fs::read(&film).expect("it was made");
-    // The codec stands in the header and in that of the stream.
+    // The codec is in the main header and in the header of the stream.
     for known in [&b"xvid"[..], b"XVID", b"FMP4"] {
         while let Some(at) = bytes.windows(4).position(|found| found == known) {
             bytes[at..at + 4].copy_from_slice(b"ZZZZ");

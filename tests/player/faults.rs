@@ -1,4 +1,4 @@
-//! What fails while a film is played: the sound goes on, the picture comes back in step.
+//! Failures while a film is played: the sound goes on, and the picture comes back in step.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -41,12 +41,12 @@ fn whoever_is_killed_comes_back_in_step_and_nothing_is_heard_twice() {
 fn while_nobody_reads_pictures_the_sound_goes_on() {
     let Some(_alone) = alone() else { return };
     let film = film("stands", 40, &XVID, &MP3);
-    // It is to be found standing, not dead.
+    // The domain must be found stopped, not dead.
     let patient = ("screen: {}", "screen: {heartbeat: 60s}");
     let player = Player::start(graph("stands", "player.yaml", &film, &[patient]));
     let before = player.plays_on(10);
     player.signal("screen", Signal::STOP);
-    // What is not about time: so long that the film's video fills all that may wait.
+    // Not a matter of time: long enough that the film's video fills all queues.
     thread::sleep(Duration::from_secs(10));
     player.signal("screen", Signal::CONT);
     let after = player.plays_on(10);
@@ -85,7 +85,7 @@ fn a_film_that_is_cut_off_is_played_as_far_as_it_goes() {
     assert!((2.0..6.0).contains(&seconds(&state)), "{state:#}");
     player.until_said("source", "it is cut off or damaged");
     player.stop();
-    // Spoilt in the middle, it goes on behind that.
+    // If it is damaged in the middle, it continues after the damage.
     let spoilt = film.with_file_name("spoilt.avi");
     let mut bytes = bytes;
     let middle = bytes.len() / 2;
@@ -126,16 +126,16 @@ fn a_server_that_stalls_is_waited_for() {
     thread::spawn(move || {
         let (mut client, _) = server.accept().expect("it asks");
         let half = bytes.len() / 2;
-        // What was asked is read: else the close would take back what was sent.
+        // The request is read: otherwise the close would discard what was sent.
         let asked = client.read(&mut [0; 4096]).expect("a request");
         assert!(asked > 0);
-        // No length and no ranges: it can only be read on.
+        // No length and no ranges: the film can only be read forwards.
         client.write_all(b"HTTP/1.0 200 OK\r\nContent-Type: video/avi\r\n\r\n").expect("sent");
         client.write_all(&bytes[..half]).expect("sent");
         waits.recv().expect("the test goes on");
         client.write_all(&bytes[half..]).expect("sent");
         client.shutdown(Shutdown::Write).expect("all is sent");
-        // Until the other side has gone.
+        // Until the other side has closed the connection.
         let _ = client.read(&mut [0; 16]);
     });
     let named = graph("stalls", "player.yaml", std::path::Path::new(&address), &[]);

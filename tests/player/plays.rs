@@ -1,4 +1,4 @@
-//! Films that are played to their end, and orders meanwhile.
+//! Films that are played to their end, and commands meanwhile.
 
 use std::process::Command;
 
@@ -9,7 +9,7 @@ use super::stage::{
 };
 use crate::program::{ours, skip};
 
-/// What became of all pictures of a film: each was shown or counted.
+/// The pictures of a film that were shown or counted otherwise.
 fn accounted(state: &Value) -> u64 {
     ["shown", "dropped", "skipped", "broken"].iter().map(|key| count(state, key)).sum()
 }
@@ -30,7 +30,7 @@ fn a_film_of_the_papers_sort_is_played_to_its_end_and_no_picture_is_copied() {
         assert_eq!(positions.len() as u64, count(&state, "shown"));
         assert!(positions.iter().all(|it| it.is_some_and(|ns| ns % 40_000_000 < 1_000)));
         assert!(player.column("copies").iter().all(|copies| *copies == Some(0)));
-        // Sound was heard, and pictures were measured against it.
+        // The sound was played, and pictures were compared with it.
         assert!(state["difference_ms"]["n"].as_u64() > Some(90), "{name}: {state:#}");
         player.stop();
     }
@@ -46,7 +46,7 @@ fn pictures_in_another_order_and_of_other_lengths_are_shown_in_theirs() {
     let positions = player.column("position_ns");
     assert!(positions.windows(2).all(|pair| pair[0] < pair[1]), "{positions:?}");
     player.stop();
-    // Every third picture of the first second is missing, and all the others after it.
+    // Every third picture of the first second is missing, and every second picture after that.
     let varied = reordered.with_file_name("varied.mkv");
     let (from, to) = (reordered.to_str().expect("ours"), varied.to_str().expect("ours"));
     let chosen = "select=if(lt(n\\,25)\\,mod(n\\,3)\\,mod(n\\,2))";
@@ -78,7 +78,7 @@ fn a_film_without_sound_has_a_clock_and_one_without_pictures_is_heard() {
 fn who_takes_only_one_stream_is_not_held_up_by_the_other() {
     let Some(_alone) = alone() else { return };
     let film = film("halves", 8, &XVID, &MP3);
-    // Nobody takes the sound: pictures are shown as they come.
+    // Nothing takes the sound: pictures are shown as they come.
     let page = super::stage::free_address();
     let spec = format!(
         "name: halves
@@ -111,7 +111,7 @@ fn who_watches_can_pause_jump_and_change_the_speed() {
     let paused = player.until("it stands", |it| it["state"] == "paused");
     let later = player.until("it stands still", |it| it["state"] == "paused");
     assert_eq!(later["position_s"], paused["position_s"]);
-    // A jump while it stands shows the picture there, and stands on.
+    // A jump while the film is paused shows the picture there, and the film stays paused.
     player.order(r#"{"order": "seek", "value": 20}"#);
     player.until("it stands there", |it| {
         it["state"] == "paused" && it["position_s"].as_f64() == Some(20.0)
@@ -132,7 +132,7 @@ fn who_watches_can_pause_jump_and_change_the_speed() {
         player.until("it has this speed", |it| it["speed"].as_f64() == Some(wanted));
         player.plays_on(5);
     }
-    // Nothing of the film before a jump was shown after it.
+    // No picture from before a jump was shown after it.
     let (serials, positions) = (player.column("serial"), player.column("position_ns"));
     for serial in 1..=4 {
         let of = serials.iter().zip(&positions).filter(|(it, _)| **it == Some(serial));
@@ -158,12 +158,12 @@ fn the_page_shows_pictures_in_a_stream_and_one_by_one() {
     player.plays_on(5);
     let answer = player.ask("GET /", "\r\n").expect("a page");
     assert!(answer.contains("/player.js"), "{answer}");
-    // FFmpeg's own client reads the stream, and its prober the file.
+    // FFmpeg's own client reads the stream, and its prober reads the file.
     let address = format!("http://{page}/stream.mjpeg");
     let copied = kept.with_file_name("copied.avi");
     let copy = ["-i", &address, "-frames:v", "20", "-c", "copy"];
     ffmpeg(&[&copy[..], &[copied.to_str().expect("ours")]].concat());
-    // The end of the film is its beginning.
+    // After the end, the film starts again at its beginning.
     player.order(r#"{"order": "seek", "value": 19.5}"#);
     player.until("it begins again", |it| it["position_s"].as_f64().is_some_and(|s| s < 5.0));
     player.plays_on(5);

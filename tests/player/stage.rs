@@ -1,4 +1,4 @@
-//! Films, graphs that play them, and what the page says of it.
+//! Films, graphs that play them, and the data on their page.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -13,10 +13,10 @@ use serde_json::Value;
 
 use crate::program::{Running, SINEW, folder, graph_in, ours, send, sinew, skip, wait_until};
 
-/// One film at a time: a busy machine makes pictures late, and some tests count them.
+/// Only one film at a time: on a busy machine pictures are late, and some tests count them.
 static ALONE: Mutex<()> = Mutex::new(());
 
-/// Whether films can be made; says what is missing.
+/// Whether films can be made. Prints what is missing.
 pub(crate) fn alone() -> Option<MutexGuard<'static, ()>> {
     if Command::new("ffmpeg").arg("-version").output().is_err() {
         skip("there is no ffmpeg; apt-get install ffmpeg");
@@ -37,7 +37,7 @@ pub(crate) const JPEG: [&str; 6] = ["-c:v", "mjpeg", "-q:v", "5", "-pix_fmt", "y
 pub(crate) const MP3: [&str; 2] = ["-c:a", "mp3"];
 pub(crate) const PCM: [&str; 4] = ["-c:a", "pcm_s16le", "-ar", "44100"];
 
-/// A film of the paper's size in a folder that is `name`'s own.
+/// A film of the size in the paper, in a folder of its own, named after `name`.
 pub(crate) fn film(name: &str, seconds: u32, video: &[&str], sound: &[&str]) -> PathBuf {
     let path = folder(&format!("film_{name}")).join(format!("{name}.avi"));
     let picture = format!("testsrc2=size=640x352:rate=25:duration={seconds}");
@@ -48,7 +48,7 @@ pub(crate) fn film(name: &str, seconds: u32, video: &[&str], sound: &[&str]) -> 
     path
 }
 
-/// A graph of `graphs/dual_os` with this film and other words in it, and where its page is.
+/// A graph of `graphs/dual_os` with this film and edits in its text, and the address of its page.
 pub(crate) fn graph(
     name: &str,
     from: &str,
@@ -64,7 +64,7 @@ pub(crate) fn graph(
         ("film: film_jpeg.avi\n", &film),
         ("kind: video_sink\n", &screen),
         ("../../guest", &ours("guest").display().to_string()),
-        // On as many CPUs as there are.
+        // Uses as many CPUs as there are.
         ("{cpus: [0]}", "{}"),
         ("{cpus: [1]}", "{}"),
         ("cpus: [1]\n", "\n"),
@@ -78,7 +78,7 @@ pub(crate) fn graph(
     (graph_in(name, &text), page)
 }
 
-/// An address that nobody listens at.
+/// A free address.
 pub(crate) fn free_address() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     listener.local_addr().expect("bound").to_string()
@@ -99,7 +99,7 @@ impl Player {
         Player { running: Running::start(command), page, graph }
     }
 
-    /// The body of an answer of the page; `None`: there is none (yet).
+    /// The body of the page's answer. `None` if there is no page (yet).
     pub(crate) fn ask(&self, request: &str, more: &str) -> Option<String> {
         let mut stream = TcpStream::connect(&self.page).ok()?;
         let page = &self.page;
@@ -113,13 +113,13 @@ impl Player {
         Some(if is_good { body.to_owned() } else { format!("{head}\n{body}") })
     }
 
-    /// How it goes; `Null` before there is a page.
+    /// Its state; `Null` before there is a page.
     pub(crate) fn state(&self) -> Value {
         let body = self.ask("GET /state", "\r\n");
         body.and_then(|body| serde_json::from_str(&body).ok()).unwrap_or_default()
     }
 
-    /// Waits until the state is so; that state.
+    /// Waits until the state meets a condition. Returns the state.
     pub(crate) fn until(&self, what: &str, is_so: impl Fn(&Value) -> bool) -> Value {
         let mut state = Value::Null;
         wait_until(what, || {
@@ -130,7 +130,7 @@ impl Player {
         state
     }
 
-    /// Waits until so many more pictures were shown, the last of them in step with the sound.
+    /// Waits until this many more pictures were shown, the last of them in step with the sound.
     pub(crate) fn plays_on(&self, more: u64) -> Value {
         let before = count(&self.state(), "shown");
         self.until("it plays on in step", |it| {
@@ -144,7 +144,7 @@ impl Player {
         self.ask("POST /order", &head).expect("the page is there")
     }
 
-    /// A column of the log of pictures that were shown.
+    /// A column of the log of shown pictures.
     pub(crate) fn column(&self, name: &str) -> Vec<Option<i64>> {
         let log = Path::new(&self.graph).with_file_name("shown.csv");
         let text = fs::read_to_string(log).expect("it was written");
@@ -154,7 +154,7 @@ impl Player {
         lines.map(|mut line| line.nth(column).and_then(|field| field.parse().ok())).collect()
     }
 
-    /// What the run has said so far, of one domain.
+    /// What one domain of the run has printed so far.
     pub(crate) fn said(&self, domain: &str) -> String {
         let log = sinew(["log", &self.running.pid().to_string(), "--json"]).out;
         let events = log.lines().map(|line| serde_json::from_str(line).expect("JSON"));
@@ -162,7 +162,7 @@ impl Player {
         of.map(|event| format!("{}\n", event["text"].as_str().unwrap_or_default())).collect()
     }
 
-    /// Waits until a domain has said this.
+    /// Waits until a domain has printed this.
     pub(crate) fn until_said(&self, domain: &str, what: &str) {
         wait_until(&format!("'{domain}' has said '{what}'"), || {
             thread::sleep(Duration::from_millis(50));
@@ -194,7 +194,7 @@ impl Player {
         send(self.process(domain).0, signal);
     }
 
-    /// Ends the run in order; what it leaves.
+    /// Ends the run in order. Returns its report.
     pub(crate) fn stop(self) -> Value {
         self.running.signal(Signal::INT);
         let answer = self.running.answer();
@@ -208,13 +208,13 @@ pub(crate) fn count(state: &Value, key: &str) -> u64 {
     state[key].as_u64().unwrap_or_default()
 }
 
-/// Whether sound and picture were less than two pictures apart: far more than a player that is in
-/// step needs, so that a busy machine does not decide, and far less than one that is not.
+/// Whether sound and picture were less than two pictures apart. A player in step needs much less,
+/// so a busy machine does not decide the result. A player out of step is much further apart.
 pub(crate) fn is_in_step(state: &Value) -> bool {
     state["difference_ms"]["last"].as_f64().is_some_and(|ms| ms.abs() < 80.0)
 }
 
-/// Waits until the film is over; how it went.
+/// Waits until the film is over. Returns the last state.
 pub(crate) fn watch(player: &Player) -> Value {
     player.until("the film is over", |it| it["state"] == "ended")
 }

@@ -1,4 +1,4 @@
-//! For the tests of more than one crate: what scipy answers to the same question.
+//! For the tests of more than one crate: scipy's answer to the same question.
 
 use std::io::Write;
 use std::path::Path;
@@ -6,8 +6,8 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-/// What the crate's script `tests/reference/ask.py` answers to `question`, given `with`. `None`,
-/// and said, if there is no scipy here; in CI that is a failure.
+/// The answer of the crate's script `tests/reference/ask.py` to `question`, given `with`. `None`,
+/// with a message, if there is no scipy here; in CI this is a failure.
 pub(crate) fn reference(question: &str, with: &Value) -> Option<Vec<f64>> {
     let python = std::env::var("SINEW_TEST_PYTHON").unwrap_or_else(|_| "python3".into());
     let has = Command::new(&python).args(["-c", "import scipy"]).stderr(Stdio::null()).status();

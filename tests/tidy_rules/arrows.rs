@@ -1,16 +1,16 @@
-//! Arrows between modules run down: of the modules of a crate, and within each folder of its
-//! modules, none uses one that uses it, directly or around corners. The modules at the top of a
-//! crate stand on floors, which are data here: one uses only what lies on floors below its own.
+//! Dependencies between modules run down: within a crate, and within each folder of its modules, no
+//! module uses one that uses it, directly or indirectly. The modules at the top of a crate are on
+//! floors, which are data here. A module uses only modules on floors below its own.
 //!
 //! An arrow is a path that begins with `crate`, `super`, `self` or a module of the file's own, in a
-//! `use` or in code; what is exported again counts where it is declared. What lies below a module
-//! is one room with it; a part may use its own parent. Tests are left out.
+//! `use` or in code. A re-export counts where it is declared. Modules below a module belong to the
+//! same room as it; a part may use its own parent. Tests are left out.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::File;
 
-/// The modules of each crate, from below.
+/// The modules of each crate, from the lowest floor up.
 pub(crate) const FLOORS: &[(&str, &[&[&str]])] = &[
     ("crates/agent/src", &[&["boards", "desk", "ivshmem"], &["image", "keeper"], &["session"]]),
     (
@@ -325,17 +325,17 @@ pub(crate) const FLOORS: &[(&str, &[&[&str]])] = &[
 /// A module: its path in its crate.
 type Module = Vec<String>;
 
-/// The modules of a crate, and who uses whom.
+/// The modules of a crate, and which module uses which.
 #[derive(Default)]
 pub(crate) struct Crate {
-    /// Text of each, without comments and tests.
+    /// The text of each module, without comments and tests.
     texts: BTreeMap<Module, String>,
-    /// What a module exports again: its name there, and where it comes from.
+    /// The re-exports of a module: the name there, and the module that it comes from.
     exports: BTreeMap<(Module, String), Module>,
 }
 
 impl Crate {
-    /// The crate whose sources lie in `folder`.
+    /// The crate whose sources are in `folder`.
     pub(crate) fn of(folder: &str, files: &[File]) -> Crate {
         let mut found = Crate::default();
         for file in files {
@@ -369,7 +369,8 @@ impl Crate {
         found
     }
 
-    /// The module that a path leads to, and what is left of the path. `None`: another crate's.
+    /// The module that a path leads to, and the rest of the path. `None` for a path to another
+    /// crate.
     fn resolve(&self, at: &Module, path: &[String]) -> Option<(Module, Vec<String>)> {
         let mut base = at.clone();
         let mut rest = path;
@@ -394,7 +395,7 @@ impl Crate {
         Some((base, rest.to_vec()))
     }
 
-    /// Each arrow between two modules of one folder, rooms as they are.
+    /// Each arrow between two modules of one folder. The folder's rooms count as single modules.
     pub(crate) fn arrows(&self) -> BTreeSet<(Module, Module)> {
         let mut arrows = BTreeSet::new();
         for (at, text) in &self.texts {
@@ -416,7 +417,7 @@ impl Crate {
         arrows
     }
 
-    /// Modules at its top.
+    /// The modules at the top of the crate.
     fn top(&self) -> BTreeSet<&str> {
         self.texts.keys().filter_map(|module| module.first()).map(String::as_str).collect()
     }
@@ -426,7 +427,7 @@ fn child(at: &[String], part: &str) -> Module {
     [at, &[part.to_owned()]].concat()
 }
 
-/// What is wrong with the arrows of a crate whose modules are to stand on these floors.
+/// What is wrong with the arrows of a crate whose modules must be on these floors.
 pub(crate) fn wrong(folder: &str, floors: &[&[&str]], files: &[File]) -> Vec<String> {
     let found = Crate::of(folder, files);
     let arrows = found.arrows();
@@ -451,8 +452,8 @@ pub(crate) fn wrong(folder: &str, floors: &[&[&str]], files: &[File]) -> Vec<Str
     wrong
 }
 
-/// Modules that use each other: what is left when those that use, or are used by, nothing that is
-/// left are taken away, again and again.
+/// Modules that use each other. These remain if, again and again, modules are removed that use no
+/// remaining module or are used by none.
 fn circles(arrows: &BTreeSet<(Module, Module)>) -> Option<String> {
     let mut left = arrows.clone();
     loop {
@@ -468,14 +469,14 @@ fn circles(arrows: &BTreeSet<(Module, Module)>) -> Option<String> {
     (!names.is_empty()).then(|| names.into_iter().collect::<Vec<_>>().join(", "))
 }
 
-/// A text without comments and without the tests at its end.
+/// A text without comments, and without the tests at its end.
 fn code(text: &str) -> String {
     let text = text.split("#[cfg(test)]\nmod tests").next().unwrap_or(text);
     let line = |line: &str| line.split("//").next().unwrap_or(line).to_owned() + "\n";
     text.lines().map(line).collect()
 }
 
-/// The paths of all `use`s, each alone, and whether it exports again.
+/// The paths of all `use`s, one by one, and whether each is a re-export.
 fn uses(text: &str) -> impl Iterator<Item = (bool, Vec<String>)> + '_ {
     text.match_indices("use ").filter(|(at, _)| is_start(text, *at)).flat_map(|(at, _)| {
         let before = text[..at].rsplit('\n').next().unwrap_or_default();
@@ -486,7 +487,7 @@ fn uses(text: &str) -> impl Iterator<Item = (bool, Vec<String>)> + '_ {
     })
 }
 
-/// Whether a `use` begins here, and no word that ends so.
+/// Whether a `use` begins here, instead of a word that ends like this.
 fn is_start(text: &str, at: usize) -> bool {
     let before = text[..at].rsplit('\n').next().unwrap_or_default().trim();
     before.is_empty() || before == "pub" || before.starts_with("pub(") && before.ends_with(')')
@@ -558,7 +559,7 @@ mod tests {
     fn a_circle_is_found_wherever_it_lies() {
         let (one, two) = ("use super::two::Two;\n", "use crate::c::one;\n");
         says(&[("x/src/c/one.rs", one), ("x/src/c/two.rs", two)], "circle of c::one, c::two");
-        // Around a corner, through what a room holds.
+        // An indirect circle, through the content of a room.
         let files = [
             ("x/src/c/one.rs", "use super::two::Two;\n"),
             ("x/src/c/two.rs", ""),

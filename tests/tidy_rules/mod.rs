@@ -1,5 +1,5 @@
-//! The rules that `tests/tidy.rs` applies. They read text, not syntax: rustfmt gives it a shape
-//! that is regular enough.
+//! The rules that `tests/tidy.rs` applies. They read text, not syntax: rustfmt makes the text
+//! regular enough.
 
 pub(crate) mod arrows;
 pub(crate) mod names;
@@ -12,7 +12,7 @@ const TESTS_LINES_MAX: usize = 200;
 const FUNCTION_LINES_MAX: usize = 70;
 /// Most characters of a line of Rust.
 const COLUMNS_MAX: usize = 100;
-/// Most lines of the pages that everybody reads.
+/// Most lines of the pages that everybody should read.
 const PAGES: [(&str, usize); 2] = [("ARCHITECTURE.md", 305), ("STYLE.md", 150)];
 /// From the graph to the bytes: what a newcomer reads first.
 pub(crate) const WALK: [&str; 5] = [
@@ -24,8 +24,8 @@ pub(crate) const WALK: [&str; 5] = [
 ];
 /// Most lines of code of the walk.
 pub(crate) const WALK_LINES_MAX: usize = 800;
-/// Where unsafe code may stand; the fuzz target makes the memory that a link stands on, a library
-/// in C writes through pointers, and below the guest there is nobody who could do it.
+/// Where unsafe code is allowed. The fuzz target makes the memory of a link. A library in C writes
+/// through pointers. Below the guest nothing else could do this work.
 const UNSAFE: [&str; 6] = [
     "crates/link/",
     "crates/core/src/sys",
@@ -34,7 +34,8 @@ const UNSAFE: [&str; 6] = [
     "guest/rtos/",
     "guest/trials/",
 ];
-/// What knows the lab: itself, the rivals in its harness, and the commands that offer it.
+/// Files that may use the lab: the lab itself, the rivals in its harness, and the commands that
+/// offer it.
 const LAB: [&str; 7] = [
     "crates/lab/",
     "rivals/",
@@ -44,16 +45,17 @@ const LAB: [&str; 7] = [
     "src/drill.rs",
     "src/drill/",
 ];
-/// These name what they forbid.
+/// These files contain the words that they forbid.
 const SELF: &str = "tests/tidy";
 
-/// A word that we do not use, because another one stands for the thing.
+/// A word that we do not use, because we have another word for the thing.
 pub(crate) struct Word {
     /// In the singular, lower case.
     pub(crate) word: &'static str,
-    /// What we say.
+    /// The word to use instead.
     instead: &'static str,
-    /// Where it stands for something else, a file or a folder with a slash behind, and for what.
+    /// Files or folders (with a slash at the end) where it means something else, and what it means
+    /// there.
     pub(crate) exceptions: &'static [(&'static str, &'static str)],
 }
 
@@ -170,7 +172,7 @@ pub(crate) const WORDS: &[Word] = &[
     },
 ];
 
-/// Names of the standard library and of crates that hold such a word: they are not ours to choose.
+/// Names in the standard library and in crates that contain such a word: we cannot change them.
 const FOREIGN: [&str; 27] = [
     "container-manager",
     "daemon-reload",
@@ -198,11 +200,11 @@ const FOREIGN: [&str; 27] = [
     "zenoh::sample::Sample",
     "max_samples",
     "sample_miss_detection",
-    // Of /proc.
+    // A folder in /proc.
     "/task",
 ];
 
-/// Work that is not done.
+/// Marks of unfinished work.
 const UNDONE: [&str; 6] = ["TODO", "FIXME", "XXX", "dbg!", "todo!", "unimplemented!"];
 
 /// A file of the repository.
@@ -226,18 +228,19 @@ impl File {
         format!("{}:{line}: {what}", self.path)
     }
 
-    /// What is wrong if it has more lines of that than it may.
+    /// An error if the file has more such lines than allowed.
     fn at_most(&self, line: usize, lines: usize, max: usize, what: &str) -> Vec<String> {
         let wrong = || self.wrong(line, format!("{lines} lines{what}, at most {max}"));
         (lines > max).then(wrong).into_iter().collect()
     }
 
-    /// Whether it is this file, or is somewhere in this folder, whose name ends with a slash.
+    /// Whether it is this file, or is anywhere in this folder. The name of a folder ends with a
+    /// slash.
     pub(crate) fn is_at(&self, place: &str) -> bool {
         self.path == place || place.ends_with('/') && self.path.starts_with(place)
     }
 
-    /// Whether the word stands anywhere in it, its name included, and is ours.
+    /// Whether the word is anywhere in the file or its name, outside of foreign names.
     pub(crate) fn has_word(&self, word: &str) -> bool {
         words(&self.path).chain(words(&ours(&self.text))).any(|found| found == word)
     }
@@ -247,11 +250,11 @@ impl File {
 pub(crate) struct Rule {
     /// What must hold.
     pub(crate) name: &'static str,
-    /// What is wrong with a file.
+    /// Returns what is wrong with a file.
     pub(crate) check: fn(&File) -> Vec<String>,
-    /// Files that must fail: path and text.
+    /// Files that must be reported: path and text.
     pub(crate) violations: &'static [(&'static str, &'static str)],
-    /// Makes the text of a violation as large as it must be.
+    /// Enlarges the text of a violation as much as needed.
     pub(crate) grow: fn(&str) -> String,
 }
 
@@ -259,7 +262,7 @@ fn same(text: &str) -> String {
     text.into()
 }
 
-/// All of them.
+/// All rules.
 pub(crate) const RULES: &[Rule] = &[
     Rule {
         name: "a file says what it is for",
@@ -412,7 +415,7 @@ fn synonyms(file: &File) -> Vec<String> {
     wrong
 }
 
-/// A line without the names of others.
+/// A line without foreign names.
 fn ours(line: &str) -> String {
     FOREIGN.iter().fold(line.to_owned(), |line, name| line.replace(name, ""))
 }
@@ -456,8 +459,9 @@ fn undone(file: &File) -> Vec<String> {
     wrong
 }
 
-/// A comment above a dependency, or above the section if that one holds only it. What the workspace
-/// names has its reason there; our own crates need none.
+/// Checks for a comment above a dependency, or above the section if the section has only this
+/// dependency. For dependencies of the workspace the reason is in the workspace's file. Our own
+/// crates need none.
 fn reasons(file: &File) -> Vec<String> {
     if !file.path.ends_with("Cargo.toml") {
         return vec![];
@@ -492,7 +496,7 @@ fn pages(file: &File) -> Vec<String> {
     file.at_most(1, file.text.lines().count(), max, "")
 }
 
-/// The lines that are neither blank nor comment nor inline test.
+/// The lines that are neither blank nor comments nor inline tests.
 pub(crate) fn code_lines(text: &str) -> Vec<&str> {
     let (start, tests) = inline_tests(text);
     let outside = text.lines().enumerate().filter(|(i, _)| !(start..start + tests).contains(i));
@@ -519,7 +523,7 @@ fn is_function(line: &str) -> bool {
     line.contains("fn ") && before.split_whitespace().all(modifier)
 }
 
-/// The code of a line: no strings, no comment.
+/// The code of a line, without strings and comments.
 fn without_text(line: &str) -> String {
     let mut code = String::new();
     let (mut in_text, mut previous) = (false, ' ');
@@ -536,7 +540,7 @@ fn without_text(line: &str) -> String {
     code
 }
 
-/// The words of a text in lower case; names are taken apart: `on_tick` and `OnTick` are two words.
+/// The words of a text in lower case. Names are split: `on_tick` and `OnTick` are two words.
 fn words(text: &str) -> impl Iterator<Item = String> {
     text.split(|c: char| !c.is_alphanumeric()).flat_map(|name| {
         let chars: Vec<_> = name.chars().collect();

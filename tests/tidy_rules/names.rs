@@ -1,12 +1,12 @@
-//! One name for one type. A type that other files of its crate may use has its name alone there;
-//! a type that is `pub` has it alone in all crates. Private types are free: who reads the file sees
-//! them. Tests, benches and examples are left out.
+//! One name for one type. A type that other files of its crate may use has a unique name in its
+//! crate. A `pub` type has a unique name in all crates. Private types are free: a reader of the
+//! file sees them. Tests, benches and examples are left out.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{File, inline_tests};
 
-/// Names that stand for one thing on several levels, and for which.
+/// Names that mean one thing on several levels, and what they mean.
 pub(crate) const SHARED: &[(&str, &str)] = &[
     ("Ahead", "a message that is read before its turn: in a queue, a link"),
     ("Claim", "a place that is being written: in a queue, a link, all links of a port"),
@@ -48,7 +48,7 @@ fn declared(file: &File) -> Vec<Declared<'_>> {
     lines.filter_map(declaration).map(row).collect()
 }
 
-/// Whether it is `pub`, and the name, of a line that declares a type for more than its own file.
+/// For a line that declares a type for other files too: whether it is `pub`, and its name.
 fn declaration(line: &str) -> Option<(bool, &str)> {
     let rest = line.trim_start().strip_prefix("pub")?;
     let (visible, rest) = match rest.strip_prefix('(') {
@@ -62,7 +62,7 @@ fn declaration(line: &str) -> Option<(bool, &str)> {
         .then_some((visible.is_empty(), name))
 }
 
-/// The files of each name that more than one thing bears.
+/// For each name that several types have, the files in which they are.
 pub(crate) fn shared(files: &[File]) -> BTreeMap<String, BTreeSet<String>> {
     let mut bearers: BTreeMap<(&str, String), BTreeSet<&str>> = BTreeMap::new();
     let all: Vec<_> = files.iter().flat_map(declared).collect();

@@ -23,7 +23,7 @@ const KEYS: Record<string, [number, number, number]> = {
   "-": [0, 0, 1 / ZOOM],
 };
 
-/** The code that draws: it is on its way while the page connects. */
+/** The code that draws; it is loaded while the page connects. */
 const drawing = import("./drawing");
 
 export class ArmPanel {
@@ -54,7 +54,7 @@ export class ArmPanel {
     else this.notice("The graph names no arm: give the dashboard 'arm', a URDF, in the spec.");
   }
 
-  /** The core has begun again: what was drawn is of its former life. */
+  /** The core has begun again: what was drawn is of the run before. */
   begin(): void {
     this.trace.clear();
     this.drawing?.view.changed();

@@ -3,7 +3,7 @@
 import { Group, Object3D, Quaternion, Vector3 } from "three";
 import type { ArmJoint } from "./protocol";
 
-/** A joint: `frame` stands where the joint is, `turning` turns in it. */
+/** A joint: `frame` is placed where the joint is, and `turning` turns in it. */
 export interface Joint {
   frame: Group;
   turning: Group;
@@ -47,7 +47,7 @@ export class ArmModel {
     this.length_m = this.joints.reduce((sum, joint) => sum + joint.reach.length(), 0) || 1;
   }
 
-  /** Turns every joint to its angle; angles that are no numbers leave their joint as it is. */
+  /** Turns every joint to its angle. An angle that is not a number leaves its joint as it is. */
   turn(angles_rad: ArrayLike<number>): void {
     const turned = new Quaternion();
     let moved = this.pose === 0;

@@ -1,5 +1,6 @@
-// Gives the frames of an arm a body: housings around the joints, tapered links between them. The
-// shape follows from the joints alone, so that any arm of a URDF without meshes looks like one.
+// Gives the frames of an arm a body: housings around the joints, and tapered links between them.
+// The shape is computed from the joints alone, so that any arm looks like one, even if its URDF has
+// no meshes.
 
 import {
   CapsuleGeometry, CylinderGeometry, LatheGeometry, Mesh, MeshLambertMaterial, MeshStandardMaterial,

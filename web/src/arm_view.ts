@@ -31,8 +31,8 @@ export function webglView(canvas: HTMLCanvasElement, arm: ArmModel, trace: Trace
   return new WebglView(renderer, plain, canvas, arm, trace);
 }
 
-/** Whether the processor has to draw: it does so without shadows, in simple materials and no finer
- * than the page, which is the difference between nine and twenty pictures a second. */
+/** Whether the processor has to draw. It then draws without shadows, in simple materials and no
+ * finer than the page: that is the difference between nine and twenty pictures a second. */
 function isSoftware(gl: WebGLRenderingContext | WebGL2RenderingContext): boolean {
   const named = gl.getExtension("WEBGL_debug_renderer_info");
   return SOFTWARE.test(String(gl.getParameter(named?.UNMASKED_RENDERER_WEBGL ?? gl.RENDERER)));
@@ -74,8 +74,8 @@ class WebglView implements View {
     void this.compile();
   }
 
-  /** Has the shaders compiled while the page does other work; the trace, which is empty at first,
-   * comes after the arm. */
+  /** Has the shaders compiled while the page does other work. The trace is empty at first, so its
+   * shaders come after those of the arm. */
   private async compile(): Promise<void> {
     await this.renderer.compileAsync(this.scene, this.camera);
     mark("shaders");
@@ -143,7 +143,7 @@ class WebglView implements View {
     markPicture(this.arm.pose);
   }
 
-  /** Lays the line through the trace; it fades into the panel towards its oldest point. */
+  /** Puts the line through the trace; it fades into the panel towards its oldest point. */
   private layTrace(): void {
     const count = this.trace.copy(this.points);
     const segments = Math.max(count - 1, 0);
@@ -173,10 +173,10 @@ function traceLine(): Line2 {
   geometry.setPositions(new Float32Array(Trace.MAX * 3));
   geometry.setColors(new Float32Array(Trace.MAX * 3));
   const line = new Line2(geometry, new LineMaterial({ linewidth: 2.5, vertexColors: true }));
-  // A new lap lies on the old one: the newer points win, whatever their depth.
+  // A new lap is drawn over the old one: the newer points win, whatever their depth.
   line.material.transparent = true;
   line.material.depthWrite = false;
-  // Its bounds change with every point; it is small, and almost always in sight.
+  // The line's bounds change with every point, and it is small and almost always in sight.
   line.frustumCulled = false;
   return line;
 }

@@ -1,4 +1,4 @@
-// The bar on top: what runs, whether what one sees is true, and the orders for the core.
+// The bar on top: what runs, whether what is shown is up to date, and the orders for the core.
 
 import { byId, make, setState, setText } from "./dom";
 import { count, NONE, rate, time, uptime } from "./format";
@@ -79,16 +79,16 @@ export class Bar {
     const sum = (of: "overruns" | "skipped" | "lost") => threads.reduce((all, thread) => all + thread[of], 0);
     this.fact("overruns", count(sum("overruns")));
     this.fact("skipped", count(sum("skipped")));
-    // Cycles that this page has no times of; the other counts are the core's own.
+    // Cycles whose times this page did not get; the other counts are the core's own.
     this.fact("unseen", count(sum("lost")));
     this.fact("viewers", count(viewers));
   }
 
-  /** Says without doubt whether what is shown is the machine as it is. The sentence is read aloud
-   * when it changes; how old the data is changes all the time, and is only to be seen. */
+  /** Says clearly whether the page shows the present state of the machine. The sentence is read
+   * aloud when it changes. The age of the data changes all the time, so it is only shown. */
   link(link: Link): void {
     const isFirst = link.state === "connecting" && link.first;
-    // Before the first connection there is nothing that could be old.
+    // Before the first connection there is no data that could be old.
     document.body.dataset["link"] = isFirst ? "first" : link.state;
     const [chip, sentence] = sentences(link, this.hasCore);
     setState(byId("link"), link.state);
@@ -100,7 +100,7 @@ export class Bar {
     setText(byId("banner-age"), link.state === "old" ? `Nothing new for ${(link.age_ms / 1000).toFixed(1)} s.` : "");
   }
 
-  /** The page is of a recorded run. */
+  /** The page shows a recorded run. */
   recorded(): void {
     this.notice = RECORDED;
   }
@@ -138,7 +138,7 @@ export class Bar {
   }
 }
 
-/** From the order on; what was so before has a negative time. */
+/** A time from the order on; what happened before the order has a negative time. */
 function when(us: number): string {
   return us < 0 ? `already ${time(-us)} before` : `after ${time(us)}`;
 }

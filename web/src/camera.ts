@@ -1,9 +1,9 @@
-// The camera's picture. A frame that arrives while the last one is still decoded is let go.
+// The camera's picture. A frame that arrives while the last one is still decoded is dropped.
 
 import { byId, setText } from "./dom";
 import type { CameraImage } from "./protocol";
 
-/** A picture older than this is said to be old. */
+/** A picture older than this is reported as old. */
 const OLD_MS = 1000;
 
 export class CameraPanel {

@@ -1,4 +1,4 @@
-// The WebSocket: connects, tries again with growing pauses, knows how old the data is, and turns
+// The WebSocket: connects, tries again after growing pauses, knows how old the data is, and turns
 // orders into promises.
 
 import { mark } from "./marks";
@@ -10,17 +10,17 @@ const PAUSES_MS = [250, 500, 1000, 2000, 4000];
 const PAUSE_SPREAD = 0.3;
 /** Data older than this is shown as old; motion comes every 33 ms. */
 const OLD_MS = 700;
-/** No word for so long: the connection is given up, and a new one is tried. */
+/** After this long without a message the connection is given up, and a new one is tried. */
 const SILENT_MS = 6000;
 /** An order that is not answered within this has failed. */
 const ANSWER_MS = 5000;
 /** Spacing of pings. */
 const PING_MS = 2000;
-/** Round trips remembered: a page that is busy at the moment answers late. */
+/** Round trips remembered; the shortest counts, because a busy page answers late. */
 const ROUND_TRIPS = 8;
-/** Spacing of looks at the data's age. */
+/** Time between two checks of the data's age. */
 const LOOK_MS = 200;
-/** The server's word for: there is no room for another viewer, or this one was too slow. */
+/** The server's code when there is no room for another viewer, or when this one was too slow. */
 const CLOSED_FULL = 1013;
 
 export type Link =
@@ -47,7 +47,7 @@ export interface Listener {
   motion(motion: Motion): void;
   image(image: CameraImage): void;
   values(values: Values): void;
-  /** What comes next is no continuation of what came before. */
+  /** What comes next does not continue what came before. */
   begin?(): void;
 }
 
@@ -86,14 +86,14 @@ export class Connection implements Source {
     return this.round_trips_ms.length > 0 ? Math.min(...this.round_trips_ms) / 2 : null;
   }
 
-  /** Carries an order out; the promise holds what came of it, or why not. */
+  /** Carries an order out. The promise resolves to the result, or is rejected with the reason. */
   order(order: Order): Promise<string> {
     const token = this.token();
     if (!token) return Promise.reject(new Error("this page has no token"));
     return this.ask({ ...order, token });
   }
 
-  /** The same for what needs no token. */
+  /** The same for orders that need no token. */
   ask(order: FreeOrder | (Order & { token: string })): Promise<string> {
     const id = this.next_id++;
     if (!this.send({ ...order, id })) return Promise.reject(new Error("not connected: nothing was sent"));
@@ -132,7 +132,7 @@ export class Connection implements Source {
     socket.onclose = ({ code, reason }) => this.closed(socket, code, reason);
   }
 
-  /** A message that cannot be read is said to be so, and changes nothing. */
+  /** A message that cannot be read is reported, and changes nothing. */
   private take(data: string | ArrayBuffer): void {
     this.heard_ms = performance.now();
     try {
@@ -185,7 +185,7 @@ export class Connection implements Source {
     how(waiting);
   }
 
-  /** Says how old the data is; gives up a connection that is silent. */
+  /** Shows how old the data is; gives up a connection that is silent. */
   private look(): void {
     const now = performance.now();
     if (now - this.heard_ms > SILENT_MS && this.socket) return this.socket.close();

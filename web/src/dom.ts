@@ -2,7 +2,7 @@
 
 export type Child = Node | string | null;
 
-/** The element with this id; the page is ours, so a missing one is a bug. */
+/** The element with this id. The page is part of this program, so a missing element is a bug. */
 export function byId<T extends HTMLElement = HTMLElement>(id: string): T {
   const found = document.getElementById(id);
   if (!found) throw new Error(`index.html has no element '${id}'`);
@@ -35,7 +35,7 @@ export function svg<K extends keyof SVGElementTagNameMap>(
   return made;
 }
 
-/** The head of a column; one without words is none. */
+/** The head of a column. Without words it is not a head but a plain cell. */
 export function columnHead(text: string, attributes: Record<string, string> = {}): HTMLTableCellElement {
   return text === "" ? make("td", attributes) : make("th", { scope: "col", ...attributes }, text);
 }
@@ -50,11 +50,11 @@ export function setState(element: HTMLElement | SVGElement, state: string): void
   if (element.dataset["state"] !== state) element.dataset["state"] = state;
 }
 
-/** Good news stay for so long; bad ones until the next order. */
+/** How long good news are shown; bad news stay until the next order. */
 const SAID_MS = 6000;
 const timers = new WeakMap<HTMLElement, number>();
 
-/** Says beside a control what came of an order. */
+/** Shows the result of an order beside a control. */
 export function say(element: HTMLElement, text: string, state: "good" | "bad"): void {
   clearTimeout(timers.get(element));
   setText(element, text);
@@ -63,7 +63,7 @@ export function say(element: HTMLElement, text: string, state: "good" | "bad"): 
   if (state === "good" && text !== "") timers.set(element, window.setTimeout(() => say(element, "", "good"), SAID_MS));
 }
 
-/** The value of a custom property of the style sheet, in the theme of now. */
+/** The value of a custom property of the style sheet, in the present theme. */
 export function styled(name: string): string {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }

@@ -1,4 +1,4 @@
-// The table of domains: how each one is, why it ended last, and a way to restart a service.
+// The table of domains: the state of each, why it ended last, and a way to restart a service.
 
 import { byId, columnHead, make, say, setState, setText } from "./dom";
 import { count, memory, NONE, uptime, words } from "./format";
@@ -37,7 +37,7 @@ export class DomainsPanel {
     }
   }
 
-  /** What came of an order. */
+  /** Shows the result of an order. */
   said(text: string, state: "good" | "bad"): void {
     say(byId("domains-said"), text, state);
   }
@@ -81,13 +81,13 @@ export class DomainsPanel {
   }
 }
 
-/** How another host is. */
+/** The state of another host. */
 function host({ name, state, round_trip_us, late }: HostStatus): string {
   const there = state === "heard" && round_trip_us ? `, ${(round_trip_us / 1000).toFixed(1)} ms there and back` : "";
   return `host ${name} ${words(state)}${there}${late > 0 ? `, ${count(late)} late` : ""}`;
 }
 
-/** The name, as a link where the domain serves something that this page is not. */
+/** The name, as a link if the domain serves a page other than this one. */
 function nameWithAddress(called: HTMLElement, { name, address }: DomainStatus): void {
   const isElsewhere = address !== null && /^https?:\/\//.test(address) && !address.includes("#");
   const shown = called.querySelector("a")?.getAttribute("href") ?? null;

@@ -1,5 +1,5 @@
-// What draws the arm, and all that needs three: a script of its own, so that the page connects
-// while this one is still on its way.
+// What draws the arm, and everything that needs three.js. It is a script of its own, so that the
+// page connects while this script is still loading.
 
 import { ArmModel } from "./arm_model";
 import { SketchView } from "./arm_sketch";
@@ -32,7 +32,7 @@ export function draw(canvas: HTMLCanvasElement, joints: ArmJoint[], trace: Trace
   try {
     return { arm, view: webglView(canvas, arm, trace), is_flat: false };
   } catch {
-    // A canvas that was asked for WebGL may give nothing else.
+    // Once a canvas was asked for WebGL, it may give no other context.
     const flat = canvas.cloneNode() as HTMLCanvasElement;
     canvas.replaceWith(flat);
     return { arm, view: new SketchView(flat, arm, trace), is_flat: true };

@@ -4,7 +4,7 @@ import { byId, make, setState, setText } from "./dom";
 import { signed } from "./format";
 import type { Hello, Motion, SignalInfo } from "./protocol";
 
-/** The signal of the brakes, by which drives are known. */
+/** The signal of the brakes, by which drives are recognised. */
 const BRAKE = "brake";
 /** The torque bar's scale begins here and grows with what is seen, N m. */
 const TORQUE_MIN = 1;
@@ -25,7 +25,7 @@ export class DrivesPanel {
   private cells: Cell[] = [];
 
   hello(hello: Hello): void {
-    // Without an arm to draw there may be drives all the same: they have brakes.
+    // Without an arm to draw there may still be drives: they have brakes.
     const named = hello.joints_signal === null ? undefined : hello.signals[hello.joints_signal];
     const joints = named ?? hello.signals.find(({ name }) => name === BRAKE);
     const signals = joints ? hello.signals.filter(({ node, count }) => node === joints.node && count === joints.count) : [];

@@ -1,4 +1,4 @@
-// The log of events. What a service printed may be anything: it stays text.
+// The log of events. What a service printed may be anything, so it is only ever shown as text.
 
 import { byId, make, setText } from "./dom";
 import { clock, words } from "./format";
@@ -6,7 +6,7 @@ import type { RunEvent } from "./protocol";
 
 /** Rows kept; the run keeps as many. */
 const ROWS_MAX = 1000;
-/** Nearer to the end than this, the log follows it, px. */
+/** Nearer to its end than this, the log follows new events, px. */
 const END_PX = 24;
 
 const TONES: Record<string, string> = {
@@ -14,10 +14,10 @@ const TONES: Record<string, string> = {
   ready: "good", started: "good", saved: "good", not_saved: "bad",
 };
 
-/** Of what nodes log, by level. */
+/** Styles of what nodes log, by level. */
 const LOG_TONES: Record<string, string> = { warning: "warn", error: "bad" };
 
-/** Between two events that are read aloud. */
+/** Shortest time between two events that are read aloud. */
 const ALOUD_MS = 5000;
 
 function tone({ logged, what }: RunEvent): string {
@@ -33,7 +33,7 @@ export class EventsPanel {
   private follows = true;
   private top = 0;
   private said_ms = -ALOUD_MS;
-  /** Times of the events by their numbers: another time for a number is another run. */
+  /** Times of the events by their numbers: another time for the same number means another run. */
   private readonly seen = new Map<number, number>();
 
   constructor() {
@@ -46,7 +46,8 @@ export class EventsPanel {
     });
   }
 
-  /** Takes events, oldest first; after a reconnect some of them are known, or some are missing. */
+  /** Takes events, oldest first. After a reconnect some of them may be known, or some may be
+   * missing. */
   events(events: RunEvent[]): void {
     if (this.isAnotherRun(events)) {
       this.seen.clear();
@@ -56,7 +57,7 @@ export class EventsPanel {
     const missed = (events[0]?.number ?? 0) - this.newest() - 1;
     if (missed > 0 && this.seen.size > 0) this.list.append(make("li", {}, `${missed} events are kept no more`));
     const fresh = events.filter(({ number }) => !this.seen.has(number));
-    // What was there before this page is the past.
+    // Events from before this page was opened are not news.
     if (this.seen.size > 0) this.sayAloud(fresh);
     for (const event of fresh) {
       this.seen.set(event.number, event.unix_ms);
@@ -73,7 +74,7 @@ export class EventsPanel {
     this.toEnd();
   }
 
-  /** Of many events only what went wrong is read aloud, and the last of it: the log is not. */
+  /** Of many events only the last one that went wrong is read aloud; the log itself is not. */
   private sayAloud(events: RunEvent[]): void {
     const bad = events.filter((event) => tone(event) === "bad").at(-1);
     const isDue = performance.now() - this.said_ms > ALOUD_MS;
@@ -90,14 +91,15 @@ export class EventsPanel {
     this.list.prepend(this.earlier);
   }
 
-  /** The last events always reach to the newest, so lower numbers or other times are not ours. */
+  /** The server's last events always include the newest, so lower numbers or other times mean
+   * another run. */
   private isAnotherRun(events: RunEvent[]): boolean {
     const newest = this.newest();
     const last = events.at(-1)?.number ?? newest;
     return last < newest || events.some(({ number, unix_ms }) => (this.seen.get(number) ?? unix_ms) !== unix_ms);
   }
 
-  /** Number of the newest event that was seen. */
+  /** Number of the newest event that is known. */
   private newest(): number {
     return Math.max(0, ...this.seen.keys());
   }
@@ -123,7 +125,7 @@ export class EventsPanel {
     this.toEnd();
   }
 
-  /** Whoever scrolls back wants to read; whoever reaches the end wants to follow. */
+  /** Scrolling back means reading; scrolling to the end means following. */
   private scrolled(): void {
     const { scrollHeight, scrollTop, clientHeight } = this.box;
     const isAtEnd = scrollHeight - scrollTop - clientHeight < END_PX;

@@ -8,16 +8,16 @@ import type { Way } from "./graph_layout";
 import type { FlowStatus, Picture, Status } from "./protocol";
 import type { Rect } from "./shapes";
 
-/** Errors since the last look are marked for so long. */
+/** Errors since the last update are marked for this long. */
 const MARKED_MS = 3000;
 
 interface Node {
   group: SVGGElement;
-  /** What it is called where it is read aloud. */
+  /** Its name for a screen reader. */
   title: SVGTitleElement;
   figures: SVGTextElement;
   last: SVGTextElement;
-  /** What was counted at the last look, and until when a new error is marked. */
+  /** The counts at the last update, and until when a new error is marked. */
   seen: FlowStatus | null;
   marked_until: number;
 }
@@ -27,11 +27,11 @@ interface Line {
   port: string;
   text: SVGTextElement;
   title: SVGTitleElement;
-  /** Whether all that its target takes comes over it. */
+  /** Whether everything that its target takes comes over this link. */
   is_only: boolean;
 }
 
-/** Nodes and links that a packet met, by their places in the picture. */
+/** Nodes and links that a packet passed, by their places in the picture. */
 export interface Met {
   nodes: Set<number>;
   links: Set<number>;
@@ -44,7 +44,7 @@ export class FlowGraph {
 
   constructor(private readonly picture: Picture, private readonly choose: (node: number) => void) {}
 
-  /** Draws a link; what is written at it stands above its beginning. */
+  /** Draws a link; its words are placed above its beginning. */
   line(root: SVGElement, at: number, way: Way): void {
     const link = this.picture.flow_links[at]!;
     const port = link.from.slice(link.from.lastIndexOf(".") + 1);
@@ -54,7 +54,7 @@ export class FlowGraph {
     const title = svg("title");
     const text = svg("text", { x: x + 5, y: y - 3, class: "small" });
     const path = svg("path", { d: outline(way), class: "link", "marker-end": "url(#arrow)" });
-    // Wide and unseen, for who points at it.
+    // A wide invisible line, to be hit by the pointer.
     const reach = svg("path", { d: outline(way), class: "reach" });
     const group = svg("g", { class: "flow-link", "data-port": port === "error" ? "error" : "" }, title, path, reach, text);
     const is_only = all.filter(({ to_node }) => to_node === link.to_node).length === 1;
@@ -136,7 +136,7 @@ export class FlowGraph {
   }
 }
 
-/** How many packets a second, and how long 99 of 100 take; that only where it is known. */
+/** How many packets a second, and, if it is known, how long 99 of 100 take. */
 function figures({ packets_per_s, time_ns_p99 }: FlowStatus): string {
   return rate(packets_per_s) + (time_ns_p99 === null ? "" : ` · ${time(time_ns_p99 / 1000)}`);
 }

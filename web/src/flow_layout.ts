@@ -1,5 +1,5 @@
-// Where the nodes of a domain with flows stand: packets go from left to right, and what no packet
-// reaches (a database, a store) stands below. dagre finds the columns and who stands above whom.
+// Where the nodes of a domain with flows are placed. Packets go from left to right; nodes that no
+// packet reaches (a database, a store) are below. dagre finds the columns and the order in each.
 
 import { graphlib, layout } from "@dagrejs/dagre";
 import type { Ends, Picture } from "./protocol";
@@ -11,12 +11,12 @@ const HEIGHT = 50;
 const END_HEIGHT = 13;
 /** Room for a letter of a node's name. */
 const LETTER_WIDTH = 7;
-/** A longer name is cut; the whole one is told when the mouse rests on it. */
+/** A longer name is cut; the whole name is shown when the mouse rests on it. */
 const NAME_MAX = 24;
 /** Between columns: room for the name of a port and a rate. */
 const COLUMN_GAP = 62;
 const ROW_GAP = 16;
-/** Between a link that passes a column and what stands there. */
+/** Gap between a link that passes a column and the nodes there. */
 const LINK_GAP = 10;
 /** Nodes without packets in a row. */
 const IDLE_MAX = 6;
@@ -26,16 +26,16 @@ export interface FlowLayout {
   height: number;
   /** By their place in the picture. */
   nodes: Map<number, Rect>;
-  /** The corners of each link, by its place among the picture's `flow_links`. */
+  /** The corners of each link, by its place in the picture's `flow_links`. */
   links: Map<number, Point[]>;
 }
 
-/** What of a node's name is shown. */
+/** The part of a node's name that is shown. */
 export function shown(name: string): string {
   return name.length > NAME_MAX ? `${name.slice(0, NAME_MAX - 1)}…` : name;
 }
 
-/** Places these nodes, and the links between them; from (0, 0) on. */
+/** Places these nodes, and the links between them, starting at (0, 0). */
 export function layFlows(picture: Picture, nodes: number[]): FlowLayout {
   const links = picture.flow_links.flatMap((link, at) =>
     nodes.includes(link.from_node) && nodes.includes(link.to_node) ? [{ ...link, at }] : []);
@@ -67,7 +67,7 @@ function size(picture: Picture, at: number): { width: number; height: number } {
   return { width: Math.max(WIDTH_MIN, LETTER_WIDTH * letters + 18), height: Math.max(HEIGHT, END_HEIGHT * (leaves + 1)) };
 }
 
-/** Who has nothing but this one link stands in the order of its ports. */
+/** Nodes that have only this one link are placed in the order of its ports. */
 function ordered(links: Ends[]): { left: string; right: string }[] {
   const single = links.filter(({ to_node }) => links.filter((other) => other.to_node === to_node).length === 1);
   return single.flatMap(({ from_node, to_node }, i) => {
@@ -76,7 +76,7 @@ function ordered(links: Ends[]): { left: string; right: string }[] {
   });
 }
 
-/** How wide each column is, by the middle of it. */
+/** The width of each column, by its middle. */
 function widths(placed: Map<number, Rect>): Map<number, number> {
   const columns = new Map<number, number>();
   for (const { x, width } of placed.values()) {
@@ -86,13 +86,14 @@ function widths(placed: Map<number, Rect>): Map<number, number> {
   return columns;
 }
 
-/** A link that passes a column goes straight there; between two columns it needs no corner. */
+/** A link that passes a column goes straight through it; between two columns it needs no corner. */
 function past(columns: Map<number, number>, x: number, y: number): Point[] {
   const width = columns.get(Math.round(x));
   return width === undefined ? [] : [[x - width / 2, y], [x + width / 2, y]];
 }
 
-/** Adds the ends of all links: those at one side of a node share it, in the order in which they come. */
+/** Adds the ends of all links. Links at one side of a node share it, in the order in which they
+ * come. */
 function join(links: { at: number; from_node: number; to_node: number }[], placed: Map<number, Rect>, ways: Map<number, Point[]>): void {
   const middle = (node: number) => placed.get(node)!.y + placed.get(node)!.height / 2;
   const ends = links.map(({ at, from_node, to_node }) => {

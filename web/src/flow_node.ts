@@ -1,5 +1,5 @@
 // The panel of a node of flows: what it has done, and the ways of packets that come to it. The
-// server follows two flows a second for it, as long as it is open and the page has the token.
+// server traces two flows a second for the panel, as long as it is open and the page has the token.
 
 import { byId, make, setState, setText } from "./dom";
 import type { Met } from "./flow_graph";
@@ -7,9 +7,9 @@ import { count, NONE, rate, time, words } from "./format";
 import type { FlowStatus, Order, Picture, Status, TapLine } from "./protocol";
 import { Ways, type Stage, type Way } from "./ways";
 
-/** Letters of a packet that are shown; the rest is told when the mouse rests on it. */
+/** Letters of a packet that are shown; the rest is shown when the mouse rests on it. */
 const PACKET_MAX = 160;
-/** After a tap has ended, this long until the next one is tried. */
+/** Pause between the end of a tap and the next try. */
 const AGAIN_MS = 3000;
 const WITHOUT_TOKEN = "The ways of packets are shown to those who have the token.";
 
@@ -29,7 +29,7 @@ export class FlowNodePanel {
   private at: number | null = null;
   private may_order = false;
   private status_: Status | null = null;
-  /** Which node is tapped, and until when no other try is made. */
+  /** Which node is tapped, and until when no other tap is tried. */
   private tapped: number | null = null;
   private again_at = 0;
   private ways: Ways | null = null;
@@ -38,13 +38,13 @@ export class FlowNodePanel {
 
   constructor(private readonly listener: Listener) {
     byId("flow-node-close").addEventListener("click", () => this.show(null));
-    // Where there is a core, the key stops it and does nothing else.
+    // In a graph with a core, Escape stops the core and does nothing else.
     document.addEventListener("keydown", ({ key }) => {
       if (key === "Escape" && document.body.dataset["core"] === "none") this.show(null);
     });
   }
 
-  /** The connection is a new one: nothing is tapped. The graph may be another. */
+  /** The connection is new: nothing is tapped. The graph may be another one. */
   hello(picture: Picture): void {
     const name = this.at === null ? undefined : this.picture?.nodes[this.at]?.name;
     this.picture = picture;
@@ -54,7 +54,7 @@ export class FlowNodePanel {
     this.show(at < 0 ? null : at);
   }
 
-  /** Opens the panel for a node; once more closes it. */
+  /** Opens the panel for a node; called again, closes it. */
   toggle(at: number): void {
     this.show(at === this.at ? null : at);
     this.panel.scrollIntoView({ block: "nearest" });
@@ -105,7 +105,7 @@ export class FlowNodePanel {
     this.say(text, "bad");
   }
 
-  /** Asks for the ways of the node that is shown, if they do not come yet; or for none any more. */
+  /** Starts a tap for the node that is shown, if there is none yet; ends it if no node is shown. */
   private tap(): void {
     if (!this.may_order) {
       this.tapped = null;
@@ -130,7 +130,7 @@ export class FlowNodePanel {
     this.draw();
   }
 
-  /** Draws with the next picture, however many lines come until then. */
+  /** Draws at the next animation frame, however many lines come until then. */
   private draw(): void {
     if (this.due) return;
     this.due = true;
@@ -143,7 +143,7 @@ export class FlowNodePanel {
   private drawNow(): void {
     const { shown: all = [], lost = 0 } = this.ways ?? {};
     const way = this.ways?.of(this.chosen);
-    // A count that goes on is to be seen, not heard.
+    // A count that goes on is shown, but not read aloud.
     this.says.setAttribute("aria-live", lost > 0 ? "off" : "polite");
     if (all.length > 0) this.say(lost > 0 ? `▲ ${count(lost)} steps came too fast and are not shown` : "", "good");
     this.list(all);
@@ -151,13 +151,13 @@ export class FlowNodePanel {
     this.listener.met(way && this.ways ? this.ways.met(way) : null);
   }
 
-  /** Whether a node has outputs that lead somewhere: else what it makes is the reply. */
+  /** Whether a node has outputs that lead somewhere; if not, what it makes is the reply. */
   private leads(name: string): boolean {
     const { nodes = [], flow_links = [] } = this.picture ?? {};
     return flow_links.some(({ from_node }) => nodes[from_node]?.name === name);
   }
 
-  /** The buttons stay the same elements: whoever holds one with the keyboard keeps it. */
+  /** The buttons stay the same elements, so that one with the keyboard focus keeps it. */
   private list(all: Way[]): void {
     const list = byId("ways");
     while (list.childElementCount > all.length) list.lastElementChild?.remove();
@@ -197,7 +197,7 @@ function summary({ flow, stages, ended }: Way): string {
   return `${failed ? "✕ " : ""}${flow} · ${took} · ${stages.length} node${stages.length === 1 ? "" : "s"}`;
 }
 
-/** A way, step by step; what a node made of the packet stands below its line. */
+/** A way, step by step; what a node made of the packet is below its line. */
 function table({ flow, stages, left_out }: Way, leads: (node: string) => boolean): HTMLElement[] {
   const start = stages[0]?.at_us ?? 0;
   const heads = [["after", ""], ["node", ""], ["in → out", ""], ["took", "number"]];
@@ -209,7 +209,7 @@ function table({ flow, stages, left_out }: Way, leads: (node: string) => boolean
 
 function row(stage: Stage, start: number, leads: boolean): HTMLTableRowElement[] {
   const { outcome, took_us, packet, made } = stage;
-  // What comes out where nobody is linked is the reply.
+  // What comes out of an output without a link is the reply.
   const out = outcome === null ? "…" : outcome.startsWith("out") && !leads ? "reply" : words(outcome);
   const failed = outcome === "error";
   const whole = made ?? packet;

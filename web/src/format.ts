@@ -1,6 +1,6 @@
 // Figures as people read them. Every one carries its unit.
 
-/** Nothing is known. */
+/** The text where nothing is known. */
 export const NONE = "–";
 
 function digits(value: number): string {

@@ -1,5 +1,5 @@
-// The graph as a picture that lives: rates, fill and losses on its links, execution times in its
-// nodes, what is broken or gone marked in words and form.
+// The graph as a live picture: rates, fill and losses at its links, execution times in its nodes,
+// and what is broken or gone marked in words and form.
 
 import { byId, setState, setText, svg } from "./dom";
 import { FlowGraph, type Met } from "./flow_graph";
@@ -10,7 +10,7 @@ import type { Curve, Rect } from "./shapes";
 
 /** A link as full as this is shown with a warning. */
 const FILL_HIGH = 0.8;
-/** It is drawn no smaller than this, and scrolls then; and no larger. */
+/** Drawn no smaller than the minimum, but scrolled instead; and no larger than the maximum. */
 const SCALE_MIN = 0.85;
 const SCALE_MAX = 1.3;
 /** States of a domain in which its nodes run, or soon will. */
@@ -35,16 +35,16 @@ interface Timed {
 export class GraphPanel {
   private picture: Picture | null = null;
   private domains: { box: SVGRectElement; name: SVGTextElement }[] = [];
-  /** Those that are in cycles, or services. */
+  /** Nodes that run in cycles, and services. */
   private nodes: (Timed | undefined)[] = [];
   private links: Label[] = [];
   private flows: FlowGraph | null = null;
 
-  /** `choose` hears which node of flows people want to look at. */
+  /** `choose` is called with the node of flows that people want to look at. */
   constructor(private readonly choose: (node: number) => void) {}
 
   hello(picture: Picture): void {
-    // Whoever has scrolled in this graph stays there.
+    // If it is the same graph, it is not drawn anew, and stays scrolled as it is.
     if (JSON.stringify(picture) === JSON.stringify(this.picture)) return;
     this.picture = picture;
     const layout = layOut(picture);
@@ -53,7 +53,7 @@ export class GraphPanel {
     const says = byId("graph-says");
     says.title = legend(picture.domains.some(({ service }) => !service), hasFlows);
     setText(says, says.title);
-    // No image: what stands in it is read too.
+    // Its role is not image, because a screen reader reads its content, too.
     const root = svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "group", "aria-label": "The graph" }, arrowHead());
     const flows = new FlowGraph(picture, this.choose);
     this.domains = picture.domains.map((domain, at) => this.box(root, domain, layout.domains[at]!));
@@ -117,7 +117,7 @@ export class GraphPanel {
     const middle = at.x + at.width / 2;
     const text = (y: number, of: string, says: string) =>
       svg("text", { x: middle, y: at.y + y, "text-anchor": "middle", class: of }, says);
-    // A service has no execution time: its words stand in the middle.
+    // A service has no execution time, so its words are in the middle.
     const top = timed ? 18 : says === "" ? 32 : 25;
     const [half, most] = [text(top + 16, "small", says), text(top + 30, "small", "")];
     root.append(svg("rect", { ...at, rx: 4, class: "node" }), text(top, "node-name", name), half, most);
@@ -177,7 +177,8 @@ function legend(hasCore: boolean, hasFlows: boolean): string {
   return [...core, ...(hasFlows ? ["flows: packets a second", "P99 of the time in a node"] : [])].join(" · ");
 }
 
-/** A wide graph scrolls before its words are too small to read; a small one is not blown up. */
+/** A wide graph scrolls before its words are too small to read; a small graph is not enlarged
+ * much. */
 function scale(root: SVGSVGElement, width: number, height: number): void {
   Object.assign(root.style, {
     minWidth: `${(width * SCALE_MIN).toFixed(0)}px`, minHeight: `${(height * SCALE_MIN).toFixed(0)}px`,

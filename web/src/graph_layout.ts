@@ -1,4 +1,4 @@
-// Where the boxes, nodes and links of the graph stand: the core above, the services below a wall.
+// Where the boxes, nodes and links of the graph are: the core above, the services below a wall.
 // Compact, so that it fits into a panel; `sinew graph --svg` draws the large one.
 
 import { layFlows, type FlowLayout } from "./flow_layout";
@@ -7,7 +7,7 @@ import type { Curve, Point, Rect } from "./shapes";
 
 const NODE_WIDTH = 108;
 const NODE_HEIGHT = 56;
-/** Between nodes: room for the label of a link. */
+/** Gap between nodes: room for the label of a link. */
 const GAP = 72;
 const BOX_PAD = 12;
 const BOX_HEAD = 42;
@@ -19,7 +19,7 @@ const WALL_WORDS_WIDTH = 140;
 const MARGIN = 6;
 /** A row of boxes is no wider than this, unless one box is. */
 const ROW_WIDTH_MAX = 690;
-/** Without a core the picture has the width of the page. */
+/** Without a core the picture may be as wide as the page. */
 const WIDE_ROW_WIDTH_MAX = 1150;
 /** Nodes side by side in a box. */
 const COLUMNS_MAX = 4;
@@ -29,7 +29,7 @@ const LABEL_HEIGHT = 19;
 
 export type Way = { corners: Point[] } | { curve: Curve };
 
-/** Where everything is; what does not take part in the run has no place. */
+/** Where everything is. What does not take part in the run has no place. */
 export interface Layout {
   width: number;
   height: number;
@@ -47,7 +47,7 @@ export function layOut(picture: Picture): Layout {
   const layout: Layout = { width: 0, height: 0, wall_y: null, domains: [], nodes: [], links: [], flow_links: [] };
   const core = picture.domains.flatMap(({ service }, at) => (service ? [] : [at]));
   const services = picture.domains.flatMap(({ service }, at) => (service ? [at] : []));
-  // Flows are what people look for first, and the widest.
+  // Flows come first: people look for them first, and they are the widest.
   const flows = (at: number) => Number(picture.nodes.some(({ domain, flow }) => domain === at && flow !== null));
   services.sort((one, other) => flows(other) - flows(one));
   let y = placeRows(picture, core, MARGIN, layout);
@@ -91,7 +91,7 @@ function placeRows(picture: Picture, domains: number[], y: number, layout: Layou
   return y + height;
 }
 
-/** The inside of a domain's box, from (0, 0) on. */
+/** The inside of a domain's box, starting at (0, 0). */
 function lay(picture: Picture, domain: number): FlowLayout {
   const here = picture.nodes.flatMap((node, at) => (node.domain === domain && node.runs ? [at] : []));
   if (here.some((at) => picture.nodes[at]?.flow)) return layFlows(picture, here);

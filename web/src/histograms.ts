@@ -6,13 +6,13 @@ import { byId, columnHead, make, setText, styled } from "./dom";
 import { count, NONE, time } from "./format";
 import type { Figures, Hello, Histogram, HistogramInfo, ThreadInfo } from "./protocol";
 
-/** Where the count axis begins: a bucket with one value stands out, an empty one does not. */
+/** Where the count axis begins: a bucket with one value is visible, an empty one is not. */
 const FLOOR = 0.6;
 /** Room above the highest bucket, for the words at the maxima. */
 const HEADROOM = 30;
 /** Dashes that tell the threads apart without colour. */
 const DASHES = [[], [6, 4], [2, 3], [8, 3, 2, 3]];
-/** Threads that are drawn; more would hide each other. */
+/** Most threads that are drawn; more would hide each other. */
 const THREADS_MAX = 4;
 
 type What = "latency" | "jitter";
@@ -57,7 +57,7 @@ export class HistogramPanel {
     if (this.hello_) this.build();
   }
 
-  /** A thread that a message releases has no planned start to be late for. */
+  /** A thread that is released by a message has no planned start, so it has no jitter. */
   private draws({ timed }: ThreadInfo): boolean {
     return timed || this.what === "latency";
   }
@@ -77,7 +77,7 @@ export class HistogramPanel {
     if (width > 0 && height > 0) this.plot?.setSize({ width, height });
   }
 
-  /** Empty buckets lie below the floor, and so out of sight. */
+  /** Empty buckets are below the floor, and so out of sight. */
   private data(): uPlot.AlignedData {
     const rows = this.threads.map((_, at) => {
       const counts = this.last[at]?.counts ?? [];
@@ -103,7 +103,7 @@ export class HistogramPanel {
     };
   }
 
-  /** From the first value to the greatest, or the deadline, in whole decades. */
+  /** From the first value to the greatest, or to the deadline, in whole decades. */
   private span_us(): [number, number] {
     const first = Math.min(...this.last.map(({ counts }) => this.buckets_us[counts.findIndex((n) => n > 0)] ?? Infinity));
     const most = Math.max(...this.last.map(({ max_us }) => max_us ?? 0), 100);
@@ -129,7 +129,7 @@ export class HistogramPanel {
       const near = x > plot.bbox.left + plot.bbox.width * 0.6;
       context.textAlign = near ? "right" : "left";
       const [at_x, at_y] = [x + (near ? -4 : 4) * pixel, top + (10 + 13 * row) * pixel];
-      // A rim in the colour of the panel keeps the words apart from the curves.
+      // An outline in the colour of the panel keeps the words apart from the curves.
       context.setLineDash([]);
       Object.assign(context, { strokeStyle: styled("--panel"), lineWidth: 3 * pixel });
       context.strokeText(text, at_x, at_y);
@@ -158,7 +158,7 @@ export class HistogramPanel {
   }
 }
 
-/** The lower end of each bucket, us; the first reaches down to nothing and is drawn one step low. */
+/** The lower end of each bucket, us. The first one reaches down to 0 and is drawn one step low. */
 function buckets({ lowest_us, per_decade, count: all }: HistogramInfo): number[] {
   return Array.from({ length: all }, (_, at) => lowest_us * 10 ** ((at - 1) / per_decade));
 }
@@ -181,7 +181,7 @@ function isDecade(value: number): boolean {
   return Math.abs(exponent - Math.round(exponent)) < 1e-6;
 }
 
-/** Lines stand at powers of ten only: the panel is small. */
+/** Marks only at powers of ten: the panel is small. */
 function decades(_: uPlot, splits: number[]): (number | null)[] {
   return splits.map((at) => (isDecade(at) ? at : null));
 }

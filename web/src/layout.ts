@@ -1,5 +1,5 @@
-// Who arranges the page: by itself, for what the graph has, or as people want it. Their own layout
-// is kept by the browser, for each graph; it can be carried elsewhere as a file.
+// Arranges the page: by itself, for what the graph has, or as people want it. The browser keeps
+// their own layout for each graph, and they can take it elsewhere as a file.
 
 import { byId, make, say, setText } from "./dom";
 import { key, read, TEXT_LEN_MAX, write, type Place } from "./layout_text";
@@ -14,7 +14,7 @@ export class Layout {
   private readonly own = byId("own");
   private readonly said = byId("layout-said");
   private readonly all = [...document.querySelectorAll<HTMLElement>("[data-panel]")];
-  /** Where each panel stands when the page arranges itself. */
+  /** The parent of each panel when the page arranges itself. */
   private readonly homes = this.all.map((panel) => panel.parentElement);
   private graph = "";
   /** The panels that this graph has, in order; `null`: the page arranges itself. */
@@ -26,7 +26,7 @@ export class Layout {
     this.open.addEventListener("click", () => this.toggle(this.sheet.hidden === true));
     byId("layout-close").addEventListener("click", () => this.toggle(false));
     this.sheet.addEventListener("keydown", (event) => {
-      // Escape stops the machine; here too it does nothing else.
+      // Escape stops the machine, and does nothing else here either.
       if (event.altKey) this.key(event);
     });
     byId("layout-reset").addEventListener("click", () => this.reset());
@@ -43,12 +43,12 @@ export class Layout {
     }
   }
 
-  /** Takes the panels that a graph has: those that are there now, and `later` ones. */
+  /** Takes the panels that a graph has: those that are there now, and those that come `later`. */
   hello(graph: string, later: string[]): void {
     this.graph = graph;
     const has = this.all.filter((panel) => !panel.hidden || later.includes(name(panel)));
     this.arrangeItself();
-    // In the order in which they stand when the page arranges itself.
+    // In their order when the page arranges itself.
     has.sort((a, b) => (a.compareDocumentPosition(b) & Node.DOCUMENT_POSITION_FOLLOWING ? -1 : 1));
     this.automatic = has.map((panel) => ({ panel: name(panel), shown: true, wide: WIDE.includes(name(panel)) }));
     this.places = null;
@@ -61,7 +61,8 @@ export class Layout {
     return key(this.graph, this.automatic.map(({ panel }) => panel));
   }
 
-  /** Everything stands where the page was made with it; what an arm leaves free others take. */
+  /** Everything goes back to where it was when the page was made; other panels take the room of a
+   * missing arm. */
   private arrangeItself(): void {
     for (const panel of this.all) {
       delete panel.dataset["off"];
@@ -149,7 +150,7 @@ export class Layout {
     event.dataTransfer?.setData("text/plain", this.dragged ?? "");
   }
 
-  /** What is dragged stands at once where it would be dropped. */
+  /** What is dragged is shown at once where it would be dropped. */
   private over(event: DragEvent, box: HTMLElement): void {
     if (this.dragged === null) return;
     event.preventDefault();
@@ -205,7 +206,7 @@ export class Layout {
     input.value = "";
   }
 
-  /** Takes a layout as far as it fits, and says what does not. */
+  /** Takes a layout as far as it fits, and reports what does not. */
   private take(text: string): boolean {
     try {
       const { panels, misfits } = read(text, this.graph, this.automatic);
@@ -232,7 +233,8 @@ function name(panel: HTMLElement): string {
   return panel.dataset["panel"] ?? "";
 }
 
-/** Puts panels into a box. Those that stand there already keep their focus and what they scrolled to. */
+/** Puts panels into a box. Those that are already there keep their focus and their scroll
+ * position. */
 function fill(box: HTMLElement, panels: HTMLElement[]): void {
   const stands = [...box.children];
   if (stands.length !== panels.length || stands.some((child, at) => child !== panels[at])) box.append(...panels);

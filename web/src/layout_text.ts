@@ -1,5 +1,5 @@
-// A layout as text: how a browser keeps it, and how people carry it from one to another. What comes
-// from a file may be anything.
+// A layout as text: how a browser keeps it, and how people take it from one browser to another. A
+// file may contain anything.
 
 /** One panel: whether it is shown, and whether it takes two columns. */
 export interface Place {
@@ -8,11 +8,11 @@ export interface Place {
   wide: boolean;
 }
 
-/** Longer files are no layouts, bytes: one of all panels takes about 1000. */
+/** Longest file that is read as a layout, bytes; a layout of all panels takes about 1000. */
 export const TEXT_LEN_MAX = 65_536;
-/** Panels in a layout; a page has about a dozen. */
+/** Most panels in a layout; a page has about a dozen. */
 const PLACES_MAX = 100;
-/** The longest name that is told. */
+/** The longest name that is shown. */
 const NAME_LEN_MAX = 40;
 const VERSION = 1;
 
@@ -21,14 +21,14 @@ export function write(graph: string, panels: Place[]): string {
   return JSON.stringify({ sinew_layout: VERSION, graph, panels }, null, 1);
 }
 
-/** A layout that was read: places for all of `names`, and what of it does not fit here. */
+/** A layout that was read: places for all of `names`, and what of it does not fit this page. */
 export interface ReadLayout {
   panels: Place[];
   misfits: string[];
 }
 
-/** Reads a layout for a page with the panels `names`; throws a sentence if it is none. Panels that
- * it does not name stand behind those that it does, as they are. */
+/** Reads a layout for a page with the panels `names`; throws a sentence if the text is not a
+ * layout. Panels that it does not name come after those that it names, unchanged. */
 export function read(text: string, graph: string, names: Place[]): ReadLayout {
   if (text.length > TEXT_LEN_MAX) throw new Error(`this is no layout: it has ${text.length} bytes, and a layout has ${TEXT_LEN_MAX} at most`);
   const kept = object(parse(text));
@@ -78,8 +78,8 @@ function quoted(value: unknown): string {
   return `'${text.length > NAME_LEN_MAX ? `${text.slice(0, NAME_LEN_MAX)}…` : text}'`;
 }
 
-/** A name for the place where a layout is kept: another graph, or one with other panels, has
- * another one. The number is FNV-1a, 32 bit. */
+/** The name under which a layout is kept. Another graph, or a graph with other panels, has another
+ * name. The number is FNV-1a, 32 bit. */
 export function key(graph: string, names: string[]): string {
   let hash = 0x811c9dc5;
   for (const byte of new TextEncoder().encode([...names].sort().join("\n"))) hash = Math.imul(hash ^ byte, 0x01000193);

@@ -1,4 +1,4 @@
-// The page: one connection, one panel for each thing to see, and who tells whom.
+// The page: one connection, a panel for each thing to see, and the calls between them.
 
 import { ArmPanel } from "./arm";
 import { Bar } from "./bar";
@@ -24,13 +24,13 @@ import { ScopePanel } from "./scope";
 import { followTheme } from "./theme";
 import { adopt, forget, token } from "./token";
 
-/** A running core without a cycle for so long: what is shown of it is old. */
+/** If a running core shows no cycle for this long, what is shown of it is old. */
 const CORE_OLD_MS = 700;
 
 mark("script");
 
 class Page {
-  /** First: it says which panels there are, and where. */
+  /** It must be first, because it says which panels there are, and where. */
   private readonly recording = Recording.find();
   private readonly bar = new Bar(() => void this.stop(), () => void this.reset());
   private readonly arm = new ArmPanel();
@@ -105,7 +105,8 @@ class Page {
     void this.checkToken();
   }
 
-  /** A recording has cycles and messages only; the scope begins with what it has whole. */
+  /** A recording has only cycles and messages. The scope begins with the traces that it has
+   * whole. */
   private showRecorded({ traces }: Recording): void {
     for (const panel of document.querySelectorAll<HTMLElement>('[data-panel="domains"], [data-panel="events"]')) panel.hidden = true;
     this.scope.recorded(traces);
@@ -118,7 +119,7 @@ class Page {
     this.want();
   }
 
-  /** A page without a core says no word of one. */
+  /** A page without a core says nothing about a core. */
   private showWhole({ threads, picture }: Hello): void {
     document.body.dataset["core"] = threads.length > 0 ? "some" : "none";
     document.body.dataset["flows"] = picture.nodes.some(({ flow }) => flow !== null) ? "some" : "none";
@@ -157,7 +158,7 @@ class Page {
   private status(status: Status): void {
     const was_stopped = this.isStopped();
     this.status_ = status;
-    // A core that runs has done with its last stop.
+    // When the core runs again, its last stop is over.
     if (status.phase === "running") this.stop_ = null;
     if (this.isStopped()) this.showStop();
     else if (was_stopped) this.bar.report("", "stop");
@@ -167,7 +168,7 @@ class Page {
     this.enable();
   }
 
-  /** The last stop is told as long as it lasts. */
+  /** Shows the last stop for as long as the core is stopped. */
   private showStop(): void {
     if (this.stop_ && this.isStopped()) this.bar.stopped(this.stop_, this.connection.network_ms);
   }
@@ -212,7 +213,8 @@ class Page {
     this.domains.status(this.status_?.domains ?? [], may_order);
   }
 
-  /** A token from another run is forgotten, so that the page says where to find this one's. */
+  /** A token of another run is forgotten, so that the page says where to find the token of this
+   * run. */
   private async checkToken(): Promise<void> {
     this.enable();
     if (token() === null) return;
@@ -251,7 +253,7 @@ class Page {
     );
   }
 
-  /** A tab or a panel that nobody sees needs nothing. */
+  /** A tab or a panel that nobody sees needs no data. */
   private want(): void {
     const isSeen = (panel: string) => byId(panel).getClientRects().length > 0 && !document.hidden;
     this.connection.view(this.hello_?.camera === true && isSeen("camera"), isSeen("messages"));
@@ -263,7 +265,7 @@ class Page {
   }
 }
 
-/** The WebSocket beside this page. */
+/** The address of the WebSocket beside this page. */
 function address(): string {
   return `${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/ws`;
 }

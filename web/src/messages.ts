@@ -5,10 +5,10 @@ import { byId, columnHead, make, setState, setText } from "./dom";
 import { count, NONE, number } from "./format";
 import { VALUE, type FieldInfo, type Hello, type Motion, type PortInfo, type SignalInfo, type Values } from "./protocol";
 
-/** Values younger than this have no age worth reading, ms: a frame comes every 100. */
+/** The age of values younger than this is not shown, ms: a frame comes every 100. */
 const YOUNG_MS = 250;
 
-/** A row of the table, and by which words it is found. */
+/** A row of the table, and the words by which it is found. */
 interface Row {
   row: HTMLTableRowElement;
   words: string;
@@ -52,7 +52,7 @@ export class MessagesPanel {
     this.sift();
   }
 
-  /** Only what is seen is written anew. */
+  /** Only rows that are in sight are written anew. */
   values({ ports, numbers, now_ms }: Values): void {
     this.ports.forEach(({ info, group }, at) => {
       const port = ports[at];
@@ -121,7 +121,8 @@ export class MessagesPanel {
     return { row: make("tr", {}, ...cells), words: `${name} ${unit}`.toLowerCase(), value, state };
   }
 
-  /** A word that a port has shows all its fields; else those that have it. */
+  /** A word that matches a port shows all its fields; otherwise it shows the fields that it
+   * matches. */
   private sift(): void {
     const wanted = this.filter.value.trim().toLowerCase();
     let [seen, all] = [0, 0];
@@ -140,7 +141,7 @@ function headed(name: string, about: string): HTMLElement[] {
   return [make("span", {}, name), make("span", { class: "about" }, ` ${about}`)];
 }
 
-/** How a port stands, in words, and by which colour. */
+/** The state of a port in words, and its colour. */
 function standing(age_ms: number | null, flags: number): [string, string] {
   const age = age_ms === null ? "" : aged(age_ms);
   if (flags & VALUE.closed) return [`✕ writer gone ${age}`, "bad"];

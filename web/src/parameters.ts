@@ -1,10 +1,12 @@
-// The parameters that may be set while the core runs: what they are, what they take, and a field for
-// a new value. Those that were changed go together, so that the core gets all of a node at once.
+// The parameters that may be set while the core runs: their values, the values that they accept,
+// and a field for a new value. Changed ones are sent together, so that the core gets all of a
+// node's at once.
 
 import { byId, make, say, setText } from "./dom";
 import type { Order, RunEvent, Tunable } from "./protocol";
 
-/** Characters by which an event of this page's values is known: of many its text is cut. */
+/** Length of the text by which an event about this page's values is recognised; a longer text is
+ * cut. */
 const SAVED_BEGINNING = 500;
 
 interface Row {
@@ -13,7 +15,7 @@ interface Row {
   field: HTMLInputElement | HTMLSelectElement;
   said: HTMLElement;
   row: HTMLElement;
-  /** What the core has. */
+  /** The value that the core has. */
   now: string;
 }
 
@@ -25,10 +27,12 @@ export class ParametersPanel {
   private rows: Row[] = [];
   private shape = "";
   private may_order = false;
-  /** The beginning of what is on its way into the spec from this page; null: nothing is. */
+  /** The beginning of the text about the values that this page is writing to the spec; null if
+   * none. */
   private saving: string | null = null;
 
-  /** `order` sends an order; what comes of it is shown. `appeared`: there is something to set. */
+  /** `order` sends an order, and its result is shown. `appeared` is called when there is something
+   * to set. */
   constructor(private readonly order: (order: Order) => Promise<string>, private readonly appeared: () => void) {
     byId("parameters-form").addEventListener("submit", (event) => {
       event.preventDefault();
@@ -37,14 +41,14 @@ export class ParametersPanel {
     byId("parameters-undo").addEventListener("click", () => this.undo());
   }
 
-  /** Another graph, or the same one: what can be set comes by itself. */
+  /** Another graph, or the same one. What can be set is sent separately. */
   hello(): void {
     this.shape = "";
     this.rows = [];
     byId("parameters").hidden = true;
   }
 
-  /** A field that people have changed keeps what they wrote. */
+  /** A field that people have changed keeps what they typed. */
   tunables(tunables: Tunable[]): void {
     const shape = JSON.stringify(tunables.map(({ value: _, ...rest }) => rest));
     const isNew = shape !== this.shape;
@@ -64,11 +68,11 @@ export class ParametersPanel {
     }
   }
 
-  /** What became of values that were to be written to the spec. */
+  /** Shows what became of values that were to be written to the spec. */
   events(events: RunEvent[]): void {
     const ours = this.saving;
     if (ours === null) return;
-    // Others may save, too.
+    // Other pages may save, too.
     const saved = events.find(({ what, text }) => (what === "saved" || what === "not_saved") && text.startsWith(ours));
     if (!saved) return;
     this.saving = null;
@@ -150,7 +154,7 @@ export class ParametersPanel {
     this.mark();
   }
 
-  /** Beside the field that it is about; nothing was set. */
+  /** Shows the refusal beside the field that it is about; nothing was set. */
   private refused(changed: Row[], text: string): void {
     const about = changed.length === 1 ? changed[0] : changed.find(({ name }) => text.includes(name));
     if (!about) return say(this.said, `nothing is set: ${text}`, "bad");

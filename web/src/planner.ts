@@ -1,9 +1,9 @@
-// What people ask of the planner: another path, a pause.
+// What people ask of the planner: another path, or a pause.
 
 import { byId, make, say, setText } from "./dom";
 import type { Hello, Motion, Order, SignalInfo } from "./protocol";
 
-/** Signals by which a planner tells what it does. */
+/** Signals by which a planner tells its state. */
 const PAUSED = "paused";
 const CHOSEN = "path_chosen";
 

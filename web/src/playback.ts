@@ -1,5 +1,5 @@
-// Plays a recorded run in place of a connection: the same messages, by the same listener. People
-// pause it, go to another time, change its speed; nothing can be ordered.
+// Plays a recorded run in place of a connection: the same messages, to the same listener. People
+// pause it, go to another time, or change its speed. Nothing can be ordered.
 
 import type { Listener, Source } from "./connection";
 import { sizes } from "./connection";
@@ -8,11 +8,11 @@ import { decode, type FreeOrder, type Hello, type Order, type ScopeOrder, type S
 import { RecordedScope } from "./recorded_scope";
 import type { Recording, Said } from "./recording";
 
-/** After a jump the way of the tool before it is drawn so far back, ms. */
+/** After a jump, the tool's path of this long before it is drawn, ms. */
 const BACK_MS = 4000;
-/** A page that was held up for longer goes on from where it was, ms. */
+/** A page that was held up for longer than this goes on from where it was, ms. */
 const HELD_UP_MS = 250;
-/** Spacing of the scope's pictures, ms. */
+/** Time between two pictures of the scope, ms. */
 const SCOPE_MS = 100;
 
 /** Why an order is refused. */
@@ -28,7 +28,7 @@ export class Playback implements Source {
   private order_: ScopeOrder | null = null;
   private frozen_s: number | null = null;
   private drawn_ms = 0;
-  /** What was said up to here is shown. */
+  /** What was said before this index is shown. */
   private next = 0;
   private at_ms = 0;
   private playing = true;
@@ -69,7 +69,7 @@ export class Playback implements Source {
   }
 
   view(): void {
-    // All that there is is here.
+    // Nothing to ask for: everything is in this page.
   }
 
   private async load(): Promise<void> {
@@ -106,7 +106,7 @@ export class Playback implements Source {
     this.show();
   }
 
-  /** Goes to a time: what was said last before it, and the way to it. */
+  /** Goes to a time: shows what was last said before it, and the path that leads to it. */
   private go(to_ms: number): void {
     const first = this.said.findIndex(({ at_ms }) => at_ms > to_ms);
     const end = first < 0 ? this.said.length : first;

@@ -1,4 +1,4 @@
-// What the server says and takes; the same words as kinds/services/src/dashboard/protocol.rs,
+// What the server says and takes, in the same words as kinds/services/src/dashboard/protocol.rs,
 // where each of them is explained.
 
 /** The version of the protocol that this page speaks. */
@@ -181,7 +181,7 @@ export interface RunEvent {
   domain: string | null;
   what: string;
   text: string;
-  /** Of "log": the node of the core that said it. */
+  /** In an event "log": the node of the core that logged it. */
   logged?: { node: string; level: "info" | "warning" | "error"; cycle: number };
 }
 
@@ -322,7 +322,7 @@ export interface ScopePicture {
   spectrum: Shown<{ points: [number, number][]; peaks: [number, number][]; resolution_hz: number }> | null;
   step: Shown<StepResponse> | null;
   bode: Shown<FrequencyPoint[]> | null;
-  /** Of a recorded run: of which traces every cycle is shown. */
+  /** In a recorded run: the traces of which every cycle is shown. */
   note?: string;
 }
 
@@ -357,7 +357,7 @@ export type Order =
   | { do: "restart"; domain: string }
   | { do: "choose"; path: number };
 
-/** Orders that everybody may give who looks on. */
+/** Orders that every viewer may give. */
 export type FreeOrder = ({ do: "scope" } & ScopeOrder) | { do: "arm" | "unscope" };
 
 /** A thread of the core in a motion frame. */
@@ -371,7 +371,8 @@ export interface ThreadMotion {
   flags: number;
 }
 
-/** Thirty times a second: the cycles' figures, all signals, and the tool's way since the last. */
+/** Thirty times a second: the cycles' figures, all signals, and the tool's path since the last
+ * one. */
 export interface Motion {
   kind: "motion";
   sequence: number;
@@ -416,7 +417,7 @@ const HEAD_LEN = 16;
 const PORT_LEN = 16;
 const THREAD_LEN = 32;
 
-/** Reads a binary message of a run of these sizes; throws a sentence if it is none. */
+/** Reads a binary message of a run of these sizes; throws a sentence if it is not one. */
 export function decode(bytes: ArrayBuffer, sizes: Sizes): Motion | CameraImage | Values {
   if (bytes.byteLength < HEAD_LEN) throw new Error(`a message of ${bytes.byteLength} bytes is too short`);
   const view = new DataView(bytes);
@@ -435,7 +436,7 @@ export function motionNumber(bytes: ArrayBuffer, threads: number, at: number): n
   return view.getUint8(0) === MOTION ? view.getFloat32(HEAD_LEN + THREAD_LEN * threads + 4 * at, true) : null;
 }
 
-/** A number of a message with values, likewise. */
+/** A number of a message with values; `null` if it is another message. */
 export function valuesNumber(bytes: ArrayBuffer, ports: number, at: number): number | null {
   const view = new DataView(bytes);
   return view.getUint8(0) === VALUES ? view.getFloat64(HEAD_LEN + PORT_LEN * ports + 8 * at, true) : null;

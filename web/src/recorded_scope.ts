@@ -1,5 +1,5 @@
-// The scope of a recorded run: what the dashboard draws of a run that lives, drawn here from what
-// the recording has. Of the traces that it has whole every cycle, of all others what was shown.
+// The scope of a recorded run. In a live run the dashboard computes it; here it is computed from
+// the recording. Traces that the recording has whole have every cycle, all others what was shown.
 
 import type { Hello, ScopeOrder, ScopePicture, TracePicture } from "./protocol";
 import { motionNumber, valuesNumber } from "./protocol";
@@ -21,7 +21,7 @@ export class RecordedScope {
     this.whole = new Set(this.known.keys());
   }
 
-  /** Why this cannot be shown; empty if it can. */
+  /** Why this order cannot be shown; empty if it can. */
   refuse(order: ScopeOrder): string {
     const unknown = order.traces.find((name) => !this.trace(name));
     return unknown === undefined ? "" : `'${unknown}' is no number in this recording; the list has all of them`;
@@ -69,7 +69,7 @@ export class RecordedScope {
     return null;
   }
 
-  /** A trace of what was shown. */
+  /** A trace made of the frames that were shown. */
   private drawn(head: { name: string; unit: string; labels: string[] }, number: (frame: ArrayBuffer) => number | null): WholeTrace {
     const [times, values]: [number[], number[]] = [[], []];
     for (const { at_ms, message } of this.said) {
@@ -82,7 +82,7 @@ export class RecordedScope {
   }
 }
 
-/** Which of `count` numbers that are called `whole` a name means. */
+/** Which of the `count` numbers that are called `whole` a name means. */
 function element(name: string, whole: string, count: number): number | null {
   if (count === 1) return name === whole ? 0 : null;
   const at = name.startsWith(`${whole}[`) && name.endsWith("]") ? Number(name.slice(whole.length + 1, -1)) : NaN;
@@ -95,7 +95,7 @@ function picture(trace: WholeTrace, now_s: number, window_s: [number, number], s
   const width_s = (span_s[1] - span_s[0]) / columns;
   for (let column = 0; column < columns; column++) {
     const from_s = now_s + span_s[0] + column * width_s;
-    // What comes later is not shown, though it is known.
+    // What comes later is not shown, though the recording has it.
     if (from_s > now_s) break;
     const [first, end] = [from(trace, from_s), from(trace, Math.min(from_s + width_s, now_s + 1e-9))];
     const values = first < end ? trace.values.subarray(first, end) : between(trace, first, from_s + width_s / 2);
@@ -116,7 +116,7 @@ function cursors(at_s: [number, number] | undefined, at: (s: number) => number |
   return { at_s, values, difference, apart_s, apart_hz: apart_s === 0 ? null : 1 / Math.abs(apart_s) };
 }
 
-/** Place of the first value that is not before a time. */
+/** Index of the first value that is not before a time. */
 function from({ times_s }: WholeTrace, s: number): number {
   let [low, high] = [0, times_s.length];
   while (low < high) {
@@ -127,7 +127,7 @@ function from({ times_s }: WholeTrace, s: number): number {
   return low;
 }
 
-/** The value on the line between two neighbours; none where they are far apart. */
+/** The value on the line between two neighbours; none if they are far apart. */
 function between({ times_s, values }: WholeTrace, after: number, s: number): Float32Array {
   const [t0, t1, v0, v1] = [times_s[after - 1], times_s[after], values[after - 1], values[after]];
   if (t0 === undefined || t1 === undefined || v0 === undefined || v1 === undefined || t1 - t0 > APART_S) return new Float32Array();

@@ -1,5 +1,5 @@
-// A recorded run that stands in the page itself: `sinew replay FILE --page OUT` made it. What it is
-// made of: kinds/services/src/dashboard/recorded.rs.
+// A recorded run that is in the page itself: `sinew replay FILE --page OUT` made the page. For its
+// format see kinds/services/src/dashboard/recorded.rs.
 
 import { byId } from "./dom";
 import type { Text } from "./protocol";
@@ -30,17 +30,17 @@ interface Head {
   cycles: string;
 }
 
-/** A text begins so; a binary message with a small number. */
+/** A text begins with this; a binary message begins with a small number. */
 const BRACE = 0x7b;
 
 export class Recording {
   private constructor(private readonly head: Head) {}
 
-  /** The one in this page, if there is one. */
+  /** The recording in this page, if there is one. */
   static find(): Recording | null {
     const text = document.getElementById("recording")?.textContent;
     if (!text) return null;
-    // It stands where a live page has domains and events, of which a recording knows nothing.
+    // The scope goes where a live page has domains and events, of which a recording knows nothing.
     document.querySelector(".columns > .column:nth-child(2)")?.append(byId("scope"));
     return new Recording(JSON.parse(text) as Head);
   }

@@ -7,13 +7,13 @@ import type { FreeOrder, Hello, ScopeOrder, ScopePicture, TracePicture } from ".
 import { draw, reads, type Mode } from "./scope_plot";
 import type { Box } from "./scope_draw";
 
-/** The dashboard shows so many on one scope. */
+/** The dashboard shows at most so many traces on one scope. */
 const TRACES_MAX = 8;
-/** Names that are offered; others can be typed. */
+/** Most names that are offered; others can be typed. */
 const NAMES_MAX = 2000;
-/** Changes that come faster go as one, ms. */
+/** Changes within this time are sent as one, ms. */
 const SETTLED_MS = 150;
-/** Columns that are asked for, by the width of the picture. */
+/** Most columns that are asked for; the number depends on the width of the picture. */
 const COLUMNS_MAX = 1000;
 /** How far a key moves a cursor, as a part of the picture. */
 const KEY_SHARE = 0.01;
@@ -72,8 +72,8 @@ export class ScopePanel {
     this.list();
   }
 
-  /** Of a recorded run: what needs the dashboard is out of reach, and without other traces it shows
-   * these. */
+  /** For a recorded run: disables what needs the dashboard, and shows these traces if no others
+   * were chosen. */
   recorded(traces: string[]): void {
     const options = document.querySelectorAll<HTMLOptionElement>("#scope-mode option, #scope-sweep option");
     for (const option of options) option.disabled = option.value !== "time" && option.value !== "roll";
@@ -82,13 +82,13 @@ export class ScopePanel {
     this.list();
   }
 
-  /** A scope that nobody sees is closed: there are not many. */
+  /** A scope that nobody sees is closed: the dashboard has only a few. */
   seen(is_seen: boolean): void {
     this.is_seen = is_seen;
     this.send();
   }
 
-  /** Adds a trace, and says whether it could. */
+  /** Adds a trace; returns whether that was possible. */
   add(name: string): boolean {
     if (name === "") return false;
     if (this.traces.some((trace) => trace.name === name)) return this.no(`'${name}' is shown already`);
@@ -143,7 +143,7 @@ export class ScopePanel {
     this.changed();
   }
 
-  /** The table of the traces, and wherever one is to be chosen. */
+  /** Fills the table of the traces, and the lists from which one is chosen. */
   private list(): void {
     const none = this.traces.length === 0;
     byId("scope-settings").hidden = byId("scope-plot").hidden = none;
@@ -153,7 +153,7 @@ export class ScopePanel {
       const select = byId<Select>(`scope-${id}`);
       const before = select.selectedIndex;
       select.replaceChildren(...this.traces.map(({ name }) => make("option", {}, name)));
-      // The second trace that comes is what a picture of two is of.
+      // When a second trace is added, a picture of two traces takes it.
       const isNew = id === "second" && this.traces.length === 2;
       select.selectedIndex = Math.min(isNew ? 1 : Math.max(before, 0), this.traces.length - 1);
     }
@@ -225,7 +225,7 @@ export class ScopePanel {
     this.timer = window.setTimeout(() => this.send(), SETTLED_MS);
   }
 
-  /** Says to the dashboard what is wanted now. */
+  /** Sends the dashboard what is wanted now. */
   private send(): void {
     if (!this.is_seen || this.traces.length === 0) {
       if (this.is_open) void this.ask({ do: "unscope" }).catch(() => undefined);
@@ -295,7 +295,7 @@ export class ScopePanel {
     return this.span_s ?? this.picture?.window_s ?? [0, 1];
   }
 
-  /** Around cursor A, or the middle. */
+  /** Zooms around cursor A, or around the middle. */
   private zoom(by: number): void {
     const [from, until] = this.span();
     const window_s = this.picture?.window_s ?? [0, 1];
@@ -350,7 +350,7 @@ function now({ max }: TracePicture): number | null {
   return max.filter((value) => value !== null).at(-1) ?? null;
 }
 
-/** The traces that this browser showed last of the graph; what is kept may be anything. */
+/** The traces of this graph that this browser showed last. What is stored may be anything. */
 function kept(graph: string): { name: string; own: boolean }[] {
   try {
     const rows: unknown = JSON.parse(localStorage.getItem(`sinew-scope:${graph}`) ?? "[]");

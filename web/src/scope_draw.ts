@@ -1,5 +1,5 @@
 // Draws what a scope shows on a canvas: traces over time with a scale for each unit, and pictures
-// of two axes. Numbers in, strokes out; it keeps nothing.
+// of two axes. It takes numbers, draws lines, and keeps nothing.
 
 import { styled } from "./dom";
 import { number } from "./format";
@@ -9,7 +9,7 @@ import type { TracePicture } from "./protocol";
 export const DASHES = [[], [7, 4], [2, 3], [9, 3, 2, 3], [12, 4], [4, 2], [1, 4], [10, 2, 2, 2, 2, 2]];
 /** Room for one scale at the left, px. */
 const SCALE_PX = 56;
-/** Scales that are drawn; others stand in the table. */
+/** Most scales that are drawn; others are in the table. */
 const SCALES_MAX = 3;
 const FONT = "11px system-ui";
 
@@ -20,14 +20,14 @@ export interface Box {
   height: number;
 }
 
-/** From and until, on a straight or logarithmic axis. */
+/** The ends of a linear or logarithmic axis. */
 export interface Range {
   from: number;
   until: number;
   log?: boolean;
 }
 
-/** A line in a picture of two axes; a gap where there is no pair. */
+/** A line in a picture of two axes, with a gap where there is no pair. */
 export interface Line {
   pairs: ([number, number] | null)[];
   series: number;
@@ -38,7 +38,7 @@ export function share(value: number, { from, until, log }: Range): number {
   return (value - from) / (until - from);
 }
 
-/** A range with some room around it; one value has room too. */
+/** A range with some room around it, also around a single value. */
 export function around(values: number[], log = false): Range {
   const finite = values.filter((value) => Number.isFinite(value) && (!log || value > 0));
   if (finite.length === 0) return log ? { from: 1, until: 10, log } : { from: -1, until: 1 };
@@ -63,7 +63,7 @@ export function ticks({ from, until, log }: Range, about: number): number[] {
   return Array.from({ length: Math.max(count, 0) }, (_, at) => Number(((first + at) * step).toPrecision(12)));
 }
 
-/** Makes a canvas as fine as the screen, and clears it. */
+/** Sets a canvas to the resolution of the screen, and clears it. */
 export function begin(canvas: HTMLCanvasElement): [CanvasRenderingContext2D, Box] | null {
   const { clientWidth: width, clientHeight: height } = canvas;
   const context = canvas.getContext("2d");
@@ -101,13 +101,14 @@ export function axisLeft(to: CanvasRenderingContext2D, box: Box, range: Range, t
   text(to, title, right, box.top - 5, colour);
 }
 
-/** Makes room for so many scales. */
+/** Makes room for this many scales. */
 export function besideScales(box: Box, scales: number): Box {
   const room = SCALE_PX * Math.min(Math.max(scales, 1), SCALES_MAX);
   return { ...box, left: box.left + room, width: box.width - room };
 }
 
-/** Traces over time, each with the scale of its unit or its own; where each scale lies. */
+/** Traces over time, each with the scale of its unit or its own. Returns the box, and the scales'
+ * ranges. */
 export function overTime(to: CanvasRenderingContext2D, whole: Box, traces: TracePicture[], scales: string[], time: Range): [Box, Range[]] {
   const names = [...new Set(scales)];
   const ranges = names.map((name) => around(traces.flatMap(({ min, max }, at) => (scales[at] === name ? [...min, ...max].map((value) => value ?? NaN) : []))));
@@ -123,7 +124,7 @@ export function overTime(to: CanvasRenderingContext2D, whole: Box, traces: Trace
   return [box, of];
 }
 
-/** A trace from column to column; within one it goes from its least to its greatest value. */
+/** A trace from column to column; within a column it goes from its least to its greatest value. */
 function envelope(to: CanvasRenderingContext2D, box: Box, { min, max }: TracePicture, range: Range, series: number): void {
   const y = (value: number) => box.top + box.height * (1 - share(value, range));
   begun(to, series);
@@ -171,7 +172,7 @@ export function across(to: CanvasRenderingContext2D, box: Box, at: number, range
   text(to, word, box.left + box.width - 3, y - 3, colour);
 }
 
-/** The same from top to bottom. */
+/** The same as a vertical line. */
 export function upright(to: CanvasRenderingContext2D, box: Box, at: number, range: Range, word: string, colour = styled("--muted")): void {
   const x = box.left + box.width * share(at, range);
   if (!(x >= box.left - 1 && x <= box.left + box.width + 1)) return;

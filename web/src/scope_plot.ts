@@ -11,7 +11,7 @@ export type Mode = "time" | "xy" | "spectrum" | "step" | "bode";
 export interface Drawn {
   picture: ScopePicture;
   mode: Mode;
-  /** The traces that a picture of two is of. */
+  /** The two traces that a picture of two traces is of. */
   pair: [number, number];
   /** Names of the scales, trace by trace. */
   scales: string[];
@@ -20,7 +20,8 @@ export interface Drawn {
   level: { trace: number; level: number } | null;
 }
 
-/** Draws it; the box of a picture over time, by which a place on it becomes a time. */
+/** Draws it. Returns the box of a picture over time, by which a place in it becomes a time; else
+ * null. */
 export function draw(canvas: HTMLCanvasElement, drawn: Drawn): Box | null {
   const begun = begin(canvas);
   if (!begun) return null;
@@ -76,7 +77,7 @@ function spectrum(to: CanvasRenderingContext2D, whole: Box, { picture, pair }: D
   const trace = picture.traces[pair[0]];
   if (!shown || !trace) return null;
   const most = Math.max(...shown.points.map(([, amplitude]) => amplitude));
-  // Below a millionth of the greatest stands what arithmetic left over.
+  // What is below a millionth of the greatest is rounding noise.
   const floor = most * 1e-6 || 1e-12;
   const x = { ...around(shown.points.map(([hz]) => hz), true), log: true };
   const y = { from: floor, until: (most || 1) * 2, log: true };
@@ -112,7 +113,7 @@ function titled(name: string, unit: string): string {
   return unit ? `${name}, ${unit}` : name;
 }
 
-/** A figure that is there. */
+/** A figure, if it is there. */
 export function good<T>(shown: Shown<T> | null): T | null {
   return shown && "Ok" in shown ? shown.Ok : null;
 }

@@ -1,4 +1,4 @@
-// What the layouts of the graph speak of.
+// Shapes that the layouts of the graph share.
 
 export interface Rect {
   x: number;

@@ -1,5 +1,6 @@
-// The token that allows orders. It comes in the address's fragment, which no server ever sees, is
-// kept for this tab only, and leaves the address bar, so that nobody photographs it from there.
+// The token that allows orders. It comes in the fragment of the address, which no server ever sees.
+// It is kept for this tab only, and removed from the address bar, so that nobody photographs it
+// there.
 
 const KEY = "sinew-token";
 
@@ -17,7 +18,7 @@ export function token(): string | null {
   return sessionStorage.getItem(KEY);
 }
 
-/** Forgets it: the server does not know it. */
+/** Forgets the token, because the server does not know it. */
 export function forget(): void {
   sessionStorage.removeItem(KEY);
 }

@@ -1,4 +1,4 @@
-// The path that the tool has drawn: a bounded row of points, the oldest forgotten first.
+// The path that the tool has drawn: a bounded list of points; the oldest are forgotten first.
 
 /** Points kept; at 2 mm apart that is some metres of path. */
 const POINTS_MAX = 1600;
@@ -18,7 +18,7 @@ export class Trace {
     return this.held;
   }
 
-  /** Takes a point, unless it is none or hardly another one. */
+  /** Takes a point, unless it is not finite or hardly differs from the last one. */
   add(x: number, y: number, z: number): void {
     if (!Number.isFinite(x + y + z)) return;
     if (this.held > 0) {
@@ -31,7 +31,7 @@ export class Trace {
     this.held = Math.min(this.held + 1, POINTS_MAX);
   }
 
-  /** Forgets all: the run has begun again. */
+  /** Forgets all points: the run has begun again. */
   clear(): void {
     this.next = 0;
     this.held = 0;

@@ -1,10 +1,10 @@
 // The ways of flows, put together from the lines of a tap: what each node took and made of it, and
-// which nodes and links of the picture that were.
+// which nodes and links of the picture the flow passed.
 
 import type { Met } from "./flow_graph";
 import type { Picture, TapLine } from "./protocol";
 
-/** Ways kept; and steps of one: a flow may go round for hours. */
+/** Ways kept, and steps kept of one way: a flow may go round for hours. */
 const WAYS_MAX = 6;
 const STEPS_MAX = 100;
 
@@ -14,7 +14,7 @@ export interface Stage {
   /** Empty where the flow began. */
   input: string;
   at_us: number;
-  /** What came in, and what the node made of it; `null` while it has it. */
+  /** What came in, and what the node made of it; `null` while the node is still at it. */
   packet: string;
   outcome: string | null;
   took_us: number | null;
@@ -34,15 +34,15 @@ export class Ways {
   lost = 0;
   private readonly all: Way[] = [];
 
-  /** Those that come to a node. */
+  /** Collects the ways that come to a node. */
   constructor(private readonly picture: Picture, private readonly node: string) {}
 
-  /** The newest first. The last lines of another node's tap may come late. */
+  /** The ways, newest first. The last lines of another node's tap may come late. */
   get shown(): Way[] {
     return this.all.filter(({ stages }) => stages.some(({ node }) => node === this.node));
   }
 
-  /** Takes a line; `kept` is a flow that stays, however old. */
+  /** Takes a line; the flow `kept` is not dropped, however old it is. */
   take(line: TapLine, kept: number | null): void {
     if ("lost" in line) this.lost += line.lost;
     else if ("ended" in line) this.end(line.ended);
@@ -54,7 +54,7 @@ export class Ways {
     return this.all.find((way) => way.flow === flow);
   }
 
-  /** What of the picture a way met. */
+  /** The nodes and links of the picture that a way passed. */
   met({ stages, links }: Way): Met {
     const names = new Set(stages.map(({ node }) => node));
     return { nodes: new Set(this.picture.nodes.flatMap(({ name }, at) => (names.has(name) ? [at] : []))), links };
@@ -83,8 +83,9 @@ export class Ways {
     if (way) way.ended = true;
   }
 
-  /** The links by which a packet has come to a node: from who had it last and leads there, and of
-   * these the one of the output that it took, where that is known already. */
+  /** The links by which a packet has come to a node. They come from the last node that had the
+   * packet and leads there; if it is already known which output it took, only that output's
+   * link. */
   private into(way: Way, node: string): number[] {
     const name = (at: number) => this.picture.nodes[at]?.name;
     const links = this.picture.flow_links.flatMap((link, at) => (name(link.to_node) === node ? [{ ...link, at }] : []));

@@ -1,5 +1,5 @@
-// Whether people can use the page who see little, hear it read, have only a keyboard or a phone:
-// axe judges, and what it does not look at is looked at here.
+// Whether people can use the page who see little, use a screen reader, or have only a keyboard or a
+// phone. axe judges; what it does not check is checked here.
 
 import assert from "node:assert/strict";
 import axe from "axe-core";
@@ -7,7 +7,7 @@ import { check, DESKTOP, open, PHONE, shoot, until } from "./browser.mjs";
 
 const SCREENS = { desktop: DESKTOP, phone: PHONE, "small phone": { width: 360, height: 640 } };
 const RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"];
-/** More stops than any page has: then the focus does not come round. */
+/** More stops than any page has: if there are more, the focus does not come round. */
 const STOPS_MAX = 300;
 
 /** Checks a page on each screen, in both schemes; `ready` waits until everything is on it. */
@@ -34,7 +34,7 @@ export async function accessible(browser, address, name, ready) {
   });
 }
 
-/** What axe finds, a line each, of a page whose data is new: what is old fades, as it must. */
+/** What axe finds, a line each, on a page whose data is new: old data is faded on purpose. */
 async function violations(page) {
   await page.evaluate(axe.source);
   const { violations, passes } = await until("axe has judged data that is new", async () => {
@@ -50,7 +50,7 @@ async function violations(page) {
   return violations.flatMap(({ id, nodes }) => nodes.map(({ target, failureSummary }) => `${id}: ${target.join(" ")}: ${failureSummary}`));
 }
 
-/** Controls that a finger misses. A label is part of what can be pressed. */
+/** Controls that are too small for a finger. A label counts as part of its control. */
 function tooSmall(page) {
   return page.evaluate(() => {
     const all = [...document.querySelectorAll("a[href], button, input, select")].filter((it) => it.id !== "skip" && it.checkVisibility({ visibilityProperty: true }));
@@ -60,15 +60,15 @@ function tooSmall(page) {
   });
 }
 
-/** Goes round once by Tab. Whatever may have the focus gets it once, where it is seen, and with an
+/** Goes round once by Tab. Whatever may have the focus gets it once, in sight and with an
  * outline. */
 async function walk(page) {
   await page.evaluate(() => {
-    // From the top, wherever the focus was.
+    // Starts at the top, wherever the focus was.
     document.body.tabIndex = -1;
     document.body.focus();
     document.body.removeAttribute("tabindex");
-    // A name, since the page may make its elements anew.
+    // Elements are compared by a name, because the page may make them anew.
     window.placeOf = (it) => it.id || it.getAttribute("aria-label") || it.getAttribute("aria-labelledby") || it.textContent;
   });
   const wanted = await page.evaluate(() => {
@@ -83,7 +83,7 @@ async function walk(page) {
       const it = document.activeElement;
       if (!it || it === document.body) return null;
       const { left, top, width, height } = it.getBoundingClientRect();
-      // Any of its points may be covered; all of them may not.
+      // Some of its points may be covered, but not all of them.
       const points = [[0.5, 0.5], [0.1, 0.1], [0.9, 0.9]].map(([x, y]) => document.elementFromPoint(left + x * width, top + y * height));
       const isSeen = points.some((found) => found && (it.contains(found) || found.contains(it)));
       const mark = it.matches("g") ? it.querySelector(".node") : it;

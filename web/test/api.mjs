@@ -42,7 +42,7 @@ await check("nodes show their packets and errors, and the bar the flows", async 
 await check("a click on a node shows the way of a packet that came to it", async () => {
   await node(page, "nobody").click();
   const steps = () => page.locator("#way tbody tr:not(.below)").evaluateAll((all) => all.map((row) => row.cells[1].innerText + " " + row.cells[2].innerText));
-  // The page draws what it knows: the packet may still be under way.
+  // The page draws what it has so far: the packet may still be under way.
   const rows = await until("a whole way is there", async () => {
     const seen = await steps();
     return seen.length === 4 && !seen.some((step) => step.endsWith("…")) && seen;

@@ -1,5 +1,5 @@
-// The page against a real run of graphs/axis: a machine that is no arm, seen field by field, on the
-// scope, and tuned. `node axis.mjs ADDRESS`, as `sinew run` printed it.
+// The page against a real run of graphs/axis: a machine that is not an arm, seen field by field, on
+// the scope, and tuned. `node axis.mjs ADDRESS`, as `sinew run` printed it.
 
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";

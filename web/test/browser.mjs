@@ -1,13 +1,14 @@
-// What the tests of the page share: a browser, patience, and a line for each thing that holds.
+// What the tests of the page share: a browser, limits, and a line for each check that holds.
 
 import { chromium } from "playwright-core";
 
-/** A wait that is longer than this is a hang. Never a statement about speed. */
+/** A wait that is longer than this is a hang. This says nothing of speed. */
 const PATIENCE_MS = 60_000;
-/** Between two looks. */
+/** Time between two polls. */
 const LOOK_MS = 50;
-/** Chromium talks to nobody but the page, and may draw WebGL without a graphics card. What it draws
- * the rest of the page with is its own choice: on SwiftShader too, one picture takes half a second. */
+/** Chromium connects to nothing but the page, and may draw WebGL without a graphics card. How it
+ * draws the rest of the page is its own choice: with SwiftShader, too, one picture takes half a
+ * second. */
 const FLAGS = [
   "--no-first-run", "--disable-quic", "--disable-background-networking", "--disable-component-update", "--disable-sync",
   "--enable-unsafe-swiftshader",
@@ -21,9 +22,9 @@ export function launch() {
   return chromium.launch({ executablePath: process.env.SINEW_TEST_BROWSER, args: [...FLAGS, ...sandbox] });
 }
 
-/** A page whose errors are failures; `before` changes what its scripts meet. While the dashboard is
- * restarted nobody answers; then it is asked again. The browser is a German one: figures have a
- * decimal point there too, so whatever writes them by the browser's language fails a check. */
+/** A page whose errors are failures; `before` changes what its scripts find. While the dashboard is
+ * restarted nobody answers, and the page asks again. The browser is set to German: figures must
+ * have a decimal point there, too, so code that formats by the browser's language fails a check. */
 export async function open(browser, address, { viewport = DESKTOP, colorScheme = "light", touch = false, before } = {}) {
   const page = await browser.newPage({ viewport, colorScheme, hasTouch: touch, isMobile: touch, locale: "de-DE" });
   page.wrongs = [];
@@ -41,7 +42,7 @@ export function marks(page) {
   return page.evaluate(() => Object.fromEntries(performance.getEntriesByType("mark").map(({ name, startTime }) => [name, startTime])));
 }
 
-/** What the element says. */
+/** The text of the element. */
 export function said(page, selector) {
   return page.textContent(selector);
 }
@@ -67,7 +68,7 @@ export async function check(name, body) {
   console.log(`holds: ${name}`);
 }
 
-/** A picture for who wants to look, if SINEW_TEST_SHOTS names a folder. */
+/** Saves a picture for people, if SINEW_TEST_SHOTS names a folder. */
 export async function shoot(page, name) {
   const folder = process.env.SINEW_TEST_SHOTS;
   if (folder) await page.screenshot({ path: `${folder}/${name}.png`, fullPage: page.viewportSize().width < 500 });

@@ -4,9 +4,10 @@
 import assert from "node:assert/strict";
 import { check, DESKTOP, launch, marks, open, PHONE, pixels, said, shoot, until } from "./browser.mjs";
 
-/** A browser is busy with its own windows for a while after it says that it is there. */
+/** After its start a browser is busy with its own windows for a while. */
 const SETTLE_MS = 2000;
-/** Steps of the page, each after the one before: the code that draws comes beside the connection. */
+/** Steps of the page, each after the one before: the code that draws is loaded beside the
+ * connection. */
 const WAYS = [
   ["script", "open", "hello", "context", "shaders", "drawn", "moving"],
   ["script", "code", "context"],
@@ -23,7 +24,7 @@ const phase = (word) => until(`the core is ${word}`, async () => (await said(pag
 const brakes = () => page.locator(".brake").allTextContents();
 const drives = () => page.locator("#drives tbody").innerText();
 
-// First, because every other look at the page costs it time.
+// This check is first, because every other look at the page costs the page time.
 await check("the page marks its way to the first moving picture, in order", async () => {
   const at_ms = await until("the arm is drawn elsewhere", async () => {
     const found = await marks(page);

@@ -1,6 +1,6 @@
 // A server that speaks the dashboard's protocol with made-up data: to work on the page without a
-// run, and for what no real run shows on demand. `node web/test/fake.mjs FOLDER [PORT]` serves the
-// built page from FOLDER. No part of it is in the product.
+// run, and for states that no real run shows on demand. `node web/test/fake.mjs FOLDER [PORT]`
+// serves the built page from FOLDER. It is not part of the product.
 
 import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
@@ -52,7 +52,7 @@ function send(socket, message) {
   socket.write(Buffer.concat([head, body]));
 }
 
-/** Short masked text frames, which is all that the page sends. */
+/** Reads short masked text frames, which is all that the page sends. */
 function orders(data) {
   const found = [];
   for (let at = 0; at + 6 <= data.length;) {
@@ -68,7 +68,8 @@ const origins = [[0, 0, 0], [0, 0, 0.29], [0, 0, 0.27], [0, 0, 0.07], [0.302, 0,
 const axes = [[0, 0, 1], [0, 1, 0], [0, 1, 0], [1, 0, 0], [0, 1, 0], [1, 0, 0]];
 const STATES = ["not ready", "switch on disabled", "ready to switch on", "switched on", "operation enabled", "fault"];
 
-/** One whose messages come, an actuator's with its safe value, one that was never written. */
+/** A port whose messages come, an actuator's port with its safe value, and a port that was never
+ * written. */
 function ports() {
   const f64 = (name, unit, count, offset) => ({ name, scalar: "f64", unit, count, shown: Math.min(count, 16), offset, labels: [] });
   return [
@@ -97,7 +98,7 @@ export function values(sequence, since_ms) {
   return frame;
 }
 
-/** What a scope shows that was asked for with `order`: a ramp for each trace. */
+/** What a scope shows for `order`: a ramp for each trace. */
 export function picture(order, ms) {
   const columns = Array.from({ length: order.look.columns }, (_, at) => at / order.look.columns);
   const [from, until] = [-order.settings.window_ns * order.settings.pre * 1e-9, order.settings.window_ns * (1 - order.settings.pre) * 1e-9];
@@ -205,7 +206,7 @@ export function figures(cycles) {
 
 export const event = (number, what, domain, text) => ({ number, time_ns: number * 1e6, unix_ms: 1793337000000 + number * 137, what, domain, text });
 
-/** What can be set, as it is now. */
+/** The parameters that can be set, with their values. */
 const tuned = { "pid.kp": "6", "pid.ki": "60", "gate.open": "true" };
 export function tunables() {
   const all = Object.entries(tuned).map(([name, value]) => {
@@ -216,7 +217,7 @@ export function tunables() {
   return { type: "tunables", tunables: all };
 }
 
-/** Sets all of it, or none. */
+/** Sets all parameters, or none. */
 function set(server, { id, settings, save }, answer) {
   const wanted = settings.map((setting) => setting.split("="));
   const bad = wanted.find(([, value]) => !(value === "true" || value === "false" || (Number(value) >= 0 && Number(value) <= 100)));
@@ -227,7 +228,7 @@ function set(server, { id, settings, save }, answer) {
   if (save) server.tell({ type: "events", events: [event(90, "saved", null, `${settings.join(", ")} written to 'robot.yaml'`)], missed: 0 });
 }
 
-/** The scope of whoever asked last. */
+/** The scope of the page that asked last. */
 function scoped(server, order, answer, ms) {
   const unknown = order.traces?.find((name) => !name.includes("."));
   if (unknown) return answer({ type: "error", id: order.id, text: `'${unknown}' is no trace; expected NODE.SIGNAL or NODE.PORT` });

@@ -2,9 +2,9 @@
 
 import * as fake from "./fake.mjs";
 
-/** `count` nodes of flows: a listener, a router, and ways of two nodes behind each of its outputs,
- * which all lead to one answer to errors; a store that no packet reaches, a test that does not run,
- * and the dashboard. */
+/** `count` nodes of flows: a listener, a router, and branches of two nodes behind each of its
+ * outputs, which all lead to one answer to errors; also a store that no packet reaches, a test that
+ * does not run, and the dashboard. */
 export function hello(count = 30) {
   const nodes = [["listener", "listener", "source"], ["router", "router", "node"], ["failed", "snippet", "node"], ["users", "store", "node"]];
   const links = [["listener.out", "router.in", 0, 1]];
@@ -28,7 +28,7 @@ export function hello(count = 30) {
   };
 }
 
-/** The figures of the nodes that have some; all others have done nothing. */
+/** The figures of the nodes that have some; all other nodes have done nothing. */
 export function status({ picture }, figures = {}) {
   const { status } = fake.status();
   const none = { packets: 0, errors: 0, refused: 0, in_flight: 0, packets_per_s: 0, time_ns_p50: null, time_ns_p99: null, time_ns_max: null };
@@ -42,8 +42,8 @@ export function status({ picture }, figures = {}) {
 
 export const noCycles = { type: "figures", threads: [], nodes: [], links: [], viewers: 1 };
 
-/** The lines of a flow that begins in the listener and takes these steps: node, outcome, what comes
- * of it. */
+/** The lines of a flow that begins in the listener and takes these steps. A step is: node, outcome,
+ * result. */
 export function way(flow, ...steps) {
   const lines = steps.flatMap(([node, outcome, packet], at) => [
     { packet: { flow, node, at_us: 1_000_000 + 100 * at, input: "in", packet: '{"path":"/"}' } },

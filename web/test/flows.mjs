@@ -134,7 +134,7 @@ await check("a click on a node shows the ways of packets, in a table and in the 
   assert.equal(await page.evaluate("window.owned"), undefined);
   await shoot(page, "flows-way");
 
-  // One that does not come to the node is a late line of another tap.
+  // A flow that does not come to the node is a late line of another tap.
   tell(flows.way(18, ["router", "out[1]", "{}"], ["check_1", "out", "{}"], ["answer_1", "out", "{}"]));
   tell(flows.way(19, ["router", "out[3]", "{}"], ["check_3", "out", "{}"], ["answer_3", "out", "{}"]));
   const ways = () => page.locator("#ways button").allTextContents();

@@ -1,5 +1,5 @@
-// The panels that are the same for every machine: messages field by field, a layout of one's own.
-// Against made-up data. `node panels.mjs FOLDER`, with the page bundled there.
+// The panels that are the same for every machine: messages field by field, and a layout of one's
+// own. Against made-up data. `node panels.mjs FOLDER`, with the page bundled there.
 
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
@@ -14,7 +14,7 @@ const browser = await launch();
 const live = (page) => until("the page is connected", async () => (await said(page, "#link")) === "connected");
 const rows = (page) => page.locator("#messages-table tr:visible").allInnerTexts();
 const row = async (page, word) => (await rows(page)).find((text) => text.includes(word)) ?? "";
-/** The titles of the panels that are seen, in the order in which they stand. */
+/** The titles of the visible panels, in their order. */
 const panels = (page) => page.locator("[data-panel]:visible").evaluateAll((all) => all.map(({ dataset }) => dataset.panel));
 const kept = (page) => page.evaluate(() => Object.keys(localStorage).filter((key) => key.startsWith("sinew-layout:")));
 
@@ -108,7 +108,7 @@ await check("panels are dragged to their place, in the list and on the page", as
   await page.close();
 });
 
-/** Hands a file with a layout to the page; what it says. */
+/** Hands a file with a layout to the page; returns what the page says. */
 async function give(page, text, name = "layout.json") {
   await page.evaluate(() => (document.querySelector("#layout-said").textContent = ""));
   await page.setInputFiles("#layout-file", { name, mimeType: "application/json", buffer: Buffer.from(text) });
@@ -264,7 +264,8 @@ await check("trigger, window, cursors, zoom and freezing go to the dashboard, by
   await page.close();
 });
 
-// A scope out of sight is closed, and opened again where it is scrolled to: waits bear that.
+// A scope out of sight is closed, and opened again when it is scrolled into sight; the waits allow
+// for that.
 await check("XY, spectrum, step response and Bode are drawn and read", async () => {
   const page = await open(browser, address);
   await live(page);

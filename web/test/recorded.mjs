@@ -1,5 +1,5 @@
-// A page that `sinew replay --page` made, opened from disk. `node recorded.mjs FILE`; a file named
-// robot.html has an arm, another one has none.
+// A page that `sinew replay --page` made, opened from disk. `node recorded.mjs FILE`; a file with
+// the name robot.html has an arm, any other file has none.
 
 import assert from "node:assert/strict";
 import { basename } from "node:path";
@@ -21,7 +21,7 @@ const cycles = async () => Number((await said(page, "#latency-figures tbody td")
 await check("the page says that it is a recording, of when and where, and plays", async () => {
   await until("it says so", async () => (await said(page, "#link")) === "recorded");
   assert.match(await said(page, "#playback-says"), /^20\d\d-\d\d-\d\d \d\d:\d\d UTC, on machine '.+'/);
-  // A browser without a graphics card needs time to look at a few seconds.
+  // A browser without a graphics card needs time to show a few seconds.
   await page.selectOption("#playback-speed", "0.1");
   await until("it plays", async () => (await at_s()) > 0.5);
 });

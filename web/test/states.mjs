@@ -1,5 +1,6 @@
-// What no real run shows on demand: hostile words, old data, lost connections, a browser without
-// WebGL. Against made-up data, in a real browser. `node states.mjs FOLDER`, with the page bundled there.
+// States that no real run shows on demand: hostile words, old data, lost connections, a browser
+// without WebGL. Against made-up data, in a real browser. `node states.mjs FOLDER`, with the page
+// bundled there.
 
 import assert from "node:assert/strict";
 import { accessible } from "./access.mjs";

@@ -1,4 +1,4 @@
-//! What a guest runs on: one table, a row for each board.
+//! The boards that a guest can run on: one table, a row for each.
 
 mod virt;
 
@@ -16,39 +16,40 @@ pub const BOARDS: &[BoardRow] = &[virt::ROW];
 /// A board.
 #[derive(Debug)]
 pub struct BoardRow {
-    /// Its word in the spec.
+    /// Its name in the spec.
     pub board: Board,
-    /// What it is, one sentence.
+    /// What it is, in one sentence.
     pub doc: &'static str,
-    /// What its images are made for.
+    /// The machine that its images are built for.
     pub machine: ElfMachine,
-    /// Bytes that its carve-out may have; a power of two.
+    /// Allowed sizes of its carve-out, in bytes; a power of two.
     pub memory_bytes: RangeInclusive<usize>,
-    /// The emulator with such an image.
+    /// The command that runs the emulator with such an image.
     pub command: fn(&EmulatorStart<'_>) -> Command,
-    /// What it needs that this machine lacks, and the next step; `None` if all is there.
+    /// What is missing on this machine, and the next step; `None` if nothing is missing.
     pub missing: fn() -> Option<String>,
 }
 
-/// What an emulator is started with.
+/// The inputs of an emulator's start.
 #[derive(Clone, Copy, Debug)]
 pub struct EmulatorStart<'a> {
-    /// The ELF file that it runs.
+    /// The ELF file to run.
     pub image: &'a Path,
-    /// Number of the descriptor that it takes memory and bells from; see [`crate::ivshmem`].
+    /// Number of the descriptor from which the emulator takes memory and bells; see
+    /// [`crate::ivshmem`].
     pub bells: RawFd,
-    /// Bells each way.
+    /// Count of bells in each direction.
     pub vectors: usize,
 }
 
-/// What a program is made for, as an ELF file says it.
+/// The machine that a program is built for, as in an ELF file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ElfMachine {
     /// Number of the processor family: `e_machine`.
     pub family: u16,
     /// Bits of an address, 32 or 64.
     pub bits: u8,
-    /// Whether numbers begin with their lowest byte.
+    /// Whether the lowest byte of a number comes first.
     pub is_little_endian: bool,
 }
 
@@ -71,7 +72,7 @@ impl BoardRow {
         BOARDS.iter().find(|row| row.board == board).expect("every board has a row")
     }
 
-    /// What is wrong with a carve-out of so many bytes on this board.
+    /// What is wrong with a carve-out of `bytes` bytes on this board.
     pub fn refuses_memory(&self, bytes: usize) -> Option<String> {
         let (least, most) = self.memory_bytes.clone().into_inner();
         let fits = self.memory_bytes.contains(&bytes) && bytes.is_power_of_two();

@@ -1,5 +1,5 @@
-//! Linux's side of named memory and letters: what the guest asks for is answered, what Linux asks
-//! is sent and the answers sorted. Nothing here waits.
+//! Linux's side of named memory and letters: answers the guest's requests, sends the requests of
+//! Linux and matches their answers. Nothing here waits.
 
 use sinew_carve_out::{
     AgentLetter, CarveOut, Header, Letters, LettersBroken, MadeBy, Registry, SharedRefusal,
@@ -7,32 +7,32 @@ use sinew_carve_out::{
 use sinew_core::sys::Region;
 use sinew_link::RegionError;
 
-/// Requests of the guest that are answered at one look; the others wait for the next.
+/// Most requests of the guest that are answered in one look. The others wait for the next look.
 const REQUESTS_MAX: usize = 8;
-/// Answers of the guest that are read at one look.
+/// Most answers of the guest that are read in one look.
 const ANSWERS_MAX: usize = 32;
 
-/// Linux's side of what has a name, in one life of a guest.
+/// Linux's side of the named things, in one life of a guest.
 pub struct Desk {
-    /// Who made what, and who holds it.
+    /// Which side made each named thing, and which sides hold it.
     pub registry: Registry<Region>,
     letters: Letters<Region>,
-    /// The guest has written over the letters.
+    /// Whether the guest has overwritten the letters.
     is_broken: bool,
     last_id: u32,
-    /// Requests on their way, and their answers.
+    /// Requests that were sent and not forgotten, with their answers.
     open: Vec<(u32, Option<AgentLetter>)>,
     tally: DeskTally,
 }
 
-/// What a desk has seen, since the life began.
+/// Counters of a desk, since the life began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DeskTally {
     /// Requests of the guest that were answered.
     pub answered: u64,
-    /// Of these, refused.
+    /// Those of them that were refused.
     pub refused: u64,
-    /// Answers that nobody waited for: too late, or made up.
+    /// Answers to no open request: they came too late, or are invented.
     pub stale: u64,
     /// Tokens of semaphores that were handed to the guest.
     pub tokens: u64,
@@ -45,7 +45,7 @@ impl std::fmt::Debug for Desk {
 }
 
 impl Desk {
-    /// To be called when the life has begun, and before the guest starts.
+    /// Must be called after the life has begun and before the guest starts.
     pub(crate) fn open(carve_out: &CarveOut<Region>, header: &Header) -> Result<Desk, RegionError> {
         let letters = Letters::open(carve_out, MadeBy::Linux)?;
         let registry = Registry::new(carve_out.clone(), header, MadeBy::Linux);
@@ -53,8 +53,8 @@ impl Desk {
         Ok(Desk { registry, letters, is_broken: false, last_id: 0, open, tally })
     }
 
-    /// Answers some of what the guest has asked for, and sorts its answers; whether it is to be
-    /// rung.
+    /// Answers some requests of the guest, and matches its answers. Returns whether the guest must
+    /// be rung.
     pub(crate) fn serve(&mut self) -> bool {
         let before = self.tally;
         if !self.is_broken {
@@ -71,7 +71,8 @@ impl Desk {
             let answer = answer.unwrap_or_else(|| letter.refused(SharedRefusal::BadRequest));
             self.tally.answered += 1;
             self.tally.refused += u64::from(answer.outcome().is_err());
-            // Without room the guest's deadline tells: it does not read what it asks for.
+            // If there is no room, the guest does not read its answers, and its deadline reports
+            // that.
             self.letters.answer(&answer)?;
         }
         Ok(())
@@ -88,10 +89,10 @@ impl Desk {
         Ok(())
     }
 
-    /// Sends a request; its number, for [`Desk::answer`]. The guest has to be rung.
+    /// Sends a request. Returns its number, for [`Desk::answer`]. The caller must ring the guest.
     ///
     /// # Errors
-    /// The guest does not read what it is asked, or has written over the letters.
+    /// The guest does not read its requests, or has overwritten the letters.
     pub(crate) fn ask(&mut self, letter: &AgentLetter) -> Result<u32, SharedRefusal> {
         if self.is_broken {
             return Err(SharedRefusal::Corrupt);
@@ -113,17 +114,17 @@ impl Desk {
         self.open.iter().find(|(open, _)| *open == id).and_then(|(_, answer)| *answer)
     }
 
-    /// Nobody waits for this answer any more.
+    /// Drops a request whose answer is no longer awaited.
     pub(crate) fn forget(&mut self, id: u32) {
         self.open.retain(|(open, _)| *open != id);
     }
 
-    /// Whether the guest has written over the letters: then nothing is asked or answered any more.
+    /// Whether the guest has overwritten the letters. Then nothing is asked or answered any more.
     pub fn is_broken(&self) -> bool {
         self.is_broken
     }
 
-    /// What it has seen.
+    /// The counters.
     pub fn tally(&self) -> DeskTally {
         self.tally
     }

@@ -1,4 +1,4 @@
-//! The image of a guest, before it runs: what it is made for, and which kinds of nodes it has.
+//! Reads the image of a guest before it runs: its machine, and the kinds of nodes in it.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -10,19 +10,19 @@ use sinew_carve_out::image::{ImageKind, SECTION, records};
 
 use crate::boards::{BoardRow, ElfMachine};
 
-/// Bytes of an image at most; with all that a debugger wants they have a few MiB.
+/// Most bytes of an image. With all debug information an image has a few MiB.
 const BYTES_MAX: u64 = 64 << 20;
 
 /// An image that a board can run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImageFile {
-    /// What it is made for.
+    /// The machine that it is built for.
     pub machine: ElfMachine,
     table: Vec<u8>,
 }
 
 impl ImageFile {
-    /// The bytes of its table of kinds; [`records`] takes them.
+    /// The bytes of its table of kinds; [`records`] reads them.
     pub fn table(&self) -> &[u8] {
         &self.table
     }
@@ -36,8 +36,8 @@ impl ImageFile {
 /// Reads the image at `path`, which is to run on this board. Blocks on the disk.
 ///
 /// # Errors
-/// A sentence for whoever wrote the graph: there is no such file, it is none that the board runs,
-/// or it has no table of kinds of this version.
+/// A sentence for the author of the graph: there is no such file, the board cannot run it, or it
+/// has no table of kinds of this version.
 pub fn read(path: &Path, board: &BoardRow) -> Result<ImageFile, String> {
     let place = path.display();
     let bytes = bytes(path).map_err(|error| match error.kind() {
@@ -50,7 +50,7 @@ pub fn read(path: &Path, board: &BoardRow) -> Result<ImageFile, String> {
 }
 
 fn bytes(path: &Path) -> io::Result<Vec<u8>> {
-    // A pipe without a writer would be waited for.
+    // Opening a pipe without a writer would block.
     if !path.metadata()?.is_file() {
         return Err(io::Error::other("it is not a regular file"));
     }

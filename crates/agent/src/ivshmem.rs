@@ -1,9 +1,9 @@
 //! Memory and bells for an emulator: the server's half of QEMU's ivshmem protocol
-//! (docs/specs/ivshmem-spec in QEMU), said beforehand.
+//! (docs/specs/ivshmem-spec in QEMU), with all messages sent in advance.
 //!
-//! Each message is a number of 8 bytes, little-endian, and may bring a descriptor. All that a
-//! server ever has to say to a single client fits into the socket, so there is no server: only our
-//! end, which stays open as long as the emulator lives.
+//! Each message is a number of 8 bytes, little-endian, and may carry a descriptor. All messages of
+//! a server to a single client fit into the socket. So there is no server, only our end, which
+//! stays open as long as the emulator lives.
 //!
 //! ```text
 //! 0            version of the protocol
@@ -12,10 +12,10 @@
 //! -1 + memfd   the memory
 //! 1 + eventfd  for each bell of the guest: how it hears it
 //! ```
-//! The specification has the memory third, but says that a client must not depend on it. QEMU takes
-//! what comes before the memory while it makes its devices, and what comes after it while the guest
-//! already runs: a ring for which it has no descriptor yet is lost. What it hears itself must come
-//! after the memory: the interrupts are made only then.
+//! The specification has the memory third, but says that a client must not depend on it. QEMU
+//! handles messages before the memory while it creates its devices, and messages after it while the
+//! guest already runs; a ring without a descriptor is lost. So the bells of Linux come before the
+//! memory. The bells of the guest must come after it, as QEMU creates the interrupts only then.
 
 use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
@@ -29,8 +29,8 @@ use sinew_carve_out::RegionRow;
 use sinew_core::bell::Bell;
 use sinew_core::transport::Doorbell;
 
-/// The bells of one life, as many each way. The first is the keeper's, the others wake who sleeps
-/// at a link.
+/// The bells of one life, as many in each direction. The first is the keeper's. The others wake
+/// sides that sleep at a link.
 #[derive(Debug)]
 pub struct GuestBells {
     /// The guest rings, Linux hears.
@@ -40,7 +40,7 @@ pub struct GuestBells {
 }
 
 impl GuestBells {
-    /// The keeper's, and those of these rows.
+    /// The keeper's bell, and the bells of these rows.
     ///
     /// # Errors
     /// What eventfd says.
@@ -50,28 +50,28 @@ impl GuestBells {
         Ok(GuestBells { of_linux: all()?, of_guest: all()? })
     }
 
-    /// So many each way.
+    /// Count of bells in each direction.
     pub fn count(&self) -> usize {
         self.of_linux.len()
     }
 
-    /// The bell with this number, in both directions; that of a link stands in its row.
+    /// The bell with this number, in both directions. The number for a link is in its row.
     ///
     /// # Errors
     /// There are too many descriptors.
     ///
     /// # Panics
-    /// If there is no such bell.
+    /// There is no such bell.
     pub fn doorbell(&self, number: usize) -> io::Result<Doorbell> {
         let [hears, rings] = [&self.of_linux, &self.of_guest].map(|all| all[number].try_clone());
         Ok(Doorbell { hears: hears?, rings: rings? })
     }
 }
 
-/// A connection on which all has been said.
+/// A connection on which all messages have been sent.
 #[derive(Debug)]
 pub struct Served {
-    /// To be kept as long as the emulator lives.
+    /// Must be kept as long as the emulator lives.
     pub ours: OwnedFd,
     /// The emulator's end.
     pub emulators: OwnedFd,
@@ -82,11 +82,11 @@ const LINUX: i64 = 0;
 const GUEST: i64 = 1;
 const MEMORY: i64 = -1;
 
-/// A connection from which an emulator gets this memory and these bells. Never waits.
+/// Makes a connection from which an emulator gets this memory and these bells. Never waits.
 ///
 /// # Errors
-/// What socketpair or sendmsg say; the latter where this user has too many descriptors on their way
-/// (`RLIMIT_NOFILE`).
+/// The error of socketpair or sendmsg. sendmsg fails if this user has too many descriptors in
+/// transit (`RLIMIT_NOFILE`).
 pub fn serve(memory: BorrowedFd<'_>, bells: &GuestBells) -> io::Result<Served> {
     let (unix, flags) = (AddressFamily::UNIX, SocketFlags::CLOEXEC);
     let (ours, emulators) = socketpair(unix, SocketType::STREAM, flags, None)?;
@@ -128,7 +128,7 @@ mod tests {
 
     use super::*;
 
-    /// Bells each way.
+    /// Count of bells in each direction.
     const COUNT: usize = 8;
 
     fn bells() -> GuestBells {
@@ -154,7 +154,7 @@ mod tests {
         Some((i64::from_le_bytes(word), descriptors.pop()))
     }
 
-    /// Which of these ring.
+    /// Indices of the bells that ring.
     fn ringing(bells: &[Bell]) -> Vec<usize> {
         let rings = |bell: &Bell| {
             let now = Timespec { tv_sec: 0, tv_nsec: 0 };

@@ -1,7 +1,7 @@
 //! The keeper: starts an emulator for one life of a guest, and watches both.
 //!
-//! What the guest writes may be anything at any time: it is copied, checked, then used. Nothing
-//! here waits for the guest.
+//! The guest may write anything at any time, so what it wrote is copied, then checked, then used.
+//! Nothing here waits for the guest.
 
 mod console;
 mod emulator;
@@ -28,47 +28,47 @@ use crate::boards::{BoardRow, EmulatorStart};
 use crate::desk::Desk;
 use crate::ivshmem::{self, GuestBells};
 
-/// The bell with which keeper and guest wake each other.
+/// Number of the bell with which keeper and guest wake each other.
 const KEEPERS: usize = 0;
-/// Least time between the end of one wait and the next ring or line that ends one: a thousand looks
-/// a second are more than anybody needs.
+/// Least time from the end of one wait to the next ring or line that can end a wait. A thousand
+/// looks a second are enough for any use.
 pub const PAUSE_NS: u64 = 1_000_000;
 
-/// What a life begins with.
+/// The inputs of a life.
 #[derive(Debug)]
 pub struct GuestSetup<'a> {
-    /// The ELF file that runs.
+    /// The ELF file to run.
     pub image: &'a Path,
-    /// What it runs on.
+    /// The board to run it on.
     pub board: &'a BoardRow,
-    /// The memory that both sides see, with a descriptor. It may hold what a life before has left;
-    /// the links in it are others' to make.
+    /// The memory that both sides see, with a descriptor. It may hold what an earlier life has
+    /// left. Others create the links in it.
     pub carve_out: Region,
     /// The nodes that it is to run.
     pub nodes: &'a [NodeRow],
-    /// What lies in its memory.
+    /// The regions in the memory.
     pub rows: &'a [RegionRow],
-    /// The keeper's, and those of the rows.
+    /// The keeper's bell, and the bells of the rows.
     pub bells: GuestBells,
 }
 
-/// How far a guest is.
+/// The progress of a guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GuestProgress {
     /// It boots, or makes its nodes.
     Starting,
-    /// It waits for the order to run.
+    /// It waits for the order to run its nodes.
     Ready,
     /// Its nodes run.
     Running,
     /// It has stopped as it was told to.
     Stopped,
-    /// It could not go on, and recorded why. The process may have ended, too.
+    /// It could not go on, and recorded why. The process may also have ended.
     Faulted(GuestFault),
-    /// The emulator has ended, and the guest has recorded no fault. Whether it had stopped before,
-    /// [`Keeper::state`] tells.
+    /// The emulator has ended, and the guest has recorded no fault. [`Keeper::state`] tells whether
+    /// it had stopped before.
     Ended(ExitStatus),
-    /// It wrote what no guest in order writes.
+    /// It wrote something that no correct guest writes.
     Nonsense(&'static str),
 }
 
@@ -79,29 +79,29 @@ pub struct Keeper {
     epoch: u32,
     /// The highest state that it has reached.
     furthest: GuestState,
-    /// What has a name in the memory, and what the guest asks for.
+    /// The named things in the memory, and the guest's requests.
     pub desk: Desk,
     bells: GuestBells,
     emulator: Emulator,
     /// When the last wait ended.
     waited_ns: Cell<u64>,
-    /// Our end of the connection that gave it memory and bells.
+    /// Our end of the connection through which the emulator got memory and bells.
     _server: OwnedFd,
 }
 
 impl Keeper {
-    /// Begins a new life: nodes and rows stand in the carve-out, and the emulator starts.
+    /// Begins a new life: writes nodes and rows into the carve-out, and starts the emulator.
     ///
     /// # Errors
-    /// What is asked for does not fit the board or the carve-out, or what the kernel says: most
-    /// often that there is no emulator.
+    /// The setup does not fit the board or the carve-out, or the kernel's error: most often that
+    /// there is no emulator.
     pub fn start(setup: GuestSetup<'_>) -> io::Result<Keeper> {
         check(&setup).map_err(|why| io::Error::new(io::ErrorKind::InvalidInput, why))?;
         let GuestSetup { image, board, carve_out, nodes, rows, bells } = setup;
         let (carve_out, before) = open(carve_out).map_err(io::Error::other)?;
         let epoch = before.wrapping_add(1).max(1);
         carve_out.begin(epoch, nodes, rows);
-        // Nobody else is there yet: this is read as it was just written.
+        // The guest does not run yet, so this reads what was just written.
         let (_, header) = CarveOut::open(carve_out.memory().clone()).map_err(io::Error::other)?;
         let desk = Desk::open(&carve_out, &header).map_err(io::Error::other)?;
         let memory = carve_out.memory().file();
@@ -129,13 +129,13 @@ impl Keeper {
         })
     }
 
-    /// Tells the guest what it shall do, and wakes it up.
+    /// Gives the guest an order, and wakes it up.
     pub fn order(&self, order: Order) {
         self.carve_out.order(order);
         self.bells.of_guest[KEEPERS].ring();
     }
 
-    /// Rings the guest so many times.
+    /// Rings the guest this many times.
     pub fn ring(&self, times: u32) {
         (0..times).for_each(|_| self.bells.of_guest[KEEPERS].ring());
     }
@@ -145,16 +145,16 @@ impl Keeper {
         self.carve_out.memory()
     }
 
-    /// Beats the heart of Linux, answers some of what the guest asks for, hands lines of the
-    /// console to `print`, and says how far the guest is. Never waits; what a guest prints without
-    /// end is read in portions. A fault that it has recorded comes first, then the end of the
+    /// Beats the heart of Linux, answers some of the guest's requests, hands lines of the console
+    /// to `print`, and returns the progress of the guest. Never waits. If a guest prints without
+    /// end, its output is read in portions. A recorded fault is returned before the end of the
     /// process.
     pub fn look(&mut self, print: &mut dyn FnMut(&str)) -> GuestProgress {
         self.carve_out.beat_of_linux();
         if self.desk.serve() {
             self.ring(1);
         }
-        // First: what it did before it ended is then seen below.
+        // This comes first, so that anything the guest did before it ended is seen below.
         let ended = self.emulator.reap();
         self.emulator.console.read(print);
         if let Some(fault) = self.carve_out.fault() {
@@ -179,9 +179,10 @@ impl Keeper {
         }
     }
 
-    /// Waits until there is something to [`Keeper::look`] at, for so long at most: the guest has
-    /// rung, printed or ended. What it rings or prints within [`PAUSE_NS`] of the last wait's end
-    /// is heard then, so that a guest that does so without end costs a bounded part of a CPU.
+    /// Waits until there is something to [`Keeper::look`] at, up to `timeout`: the guest has rung,
+    /// printed or ended. A ring or a line within [`PAUSE_NS`] of the last wait's end is handled
+    /// only after that time. So a guest that rings or prints without end costs a bounded part of a
+    /// CPU.
     pub fn wait(&self, timeout: Duration) {
         if self.emulator.has_ended() {
             return;
@@ -196,12 +197,12 @@ impl Keeper {
             let mut ends: Vec<_> = [end, bell].into_iter().chain(console).collect();
             wait_for(&mut ends, until_ns);
         }
-        // Before the caller looks: who rings from now on is heard by the next wait.
+        // Before the caller looks: a ring from now on is heard by the next wait.
         self.bells.of_linux[KEEPERS].hush();
         self.waited_ns.set(now_ns());
     }
 
-    /// How far the guest says that it is; `None` if that is nonsense.
+    /// The state of the guest as it wrote it; `None` if that is nonsense.
     pub fn state(&self) -> Option<GuestState> {
         self.carve_out.state(self.epoch)
     }
@@ -216,23 +217,23 @@ impl Keeper {
         self.carve_out.beats_of_guest()
     }
 
-    /// What node `node` has done.
+    /// What node `node` has done so far.
     ///
     /// # Panics
-    /// If a guest cannot have so many.
+    /// A guest cannot have so many nodes.
     pub fn tally(&self, node: usize) -> NodeTally {
         self.carve_out.tally(node)
     }
 
-    /// How the guest stands to row `row`; `None` if it wrote nonsense.
+    /// The guest's state of row `row`; `None` if it wrote nonsense.
     ///
     /// # Panics
-    /// If a carve-out cannot have so many.
+    /// A carve-out cannot have so many rows.
     pub fn side(&self, row: usize) -> Option<SideState> {
         self.carve_out.side(row)
     }
 
-    /// The bells of this life, for links whose readers are woken. The first is the keeper's.
+    /// The bells of this life, for links with sleeping readers. The first is the keeper's.
     pub fn bells(&self) -> &GuestBells {
         &self.bells
     }
@@ -248,14 +249,14 @@ impl Keeper {
     }
 }
 
-/// Whether one of these is ready before `until_ns` of the monotonic clock.
+/// Whether one of these becomes ready before `until_ns` of the monotonic clock.
 fn wait_for(ends: &mut [PollFd<'_>], until_ns: u64) -> bool {
     let left = timespec(until_ns.saturating_sub(now_ns()));
     // A signal ends the wait early; the caller looks.
     poll(ends, Some(&left)).is_ok_and(|ready| ready > 0)
 }
 
-/// What is asked for that cannot be.
+/// Says what is not possible in a setup.
 fn check(setup: &GuestSetup<'_>) -> Result<(), String> {
     let GuestSetup { board, carve_out, nodes, rows, bells, .. } = setup;
     let size = carve_out.size();
@@ -297,12 +298,12 @@ fn check(setup: &GuestSetup<'_>) -> Result<(), String> {
     Ok(())
 }
 
-/// The carve-out, and the number of the life before.
+/// The carve-out, and the epoch of the life before.
 fn open(region: Region) -> Result<(CarveOut<Region>, u32), BadCarveOut> {
     match CarveOut::open(region.clone()) {
         Ok((carve_out, header)) => Ok((carve_out, header.epoch)),
-        // A guest can write anywhere in it. What one has spoilt does not keep the next from
-        // starting; a size that is wrong stays wrong.
+        // A guest can write anywhere in it. A carve-out that one life has spoilt must not keep the
+        // next one from starting. A wrong size is still an error.
         Err(_) => Ok((CarveOut::create(region)?, 0)),
     }
 }

@@ -1,9 +1,9 @@
 //! The Linux side of a guest: nodes that run under another operating system on the same chip.
 //!
-//! [`image`] reads which kinds an image has, [`boards`] is the table of what guests run on,
-//! [`ivshmem`] gives an emulator memory and bells, and [`Keeper`] starts a guest for one life and
-//! watches it. [`GuestSession`] talks to it: memory by name, semaphores, queues, jobs. What both
-//! sides find in their memory is the crate `carve-out`.
+//! [`image`] reads which kinds an image has. [`boards`] is the table of boards that guests run on.
+//! [`ivshmem`] gives an emulator memory and bells. [`Keeper`] starts a guest for one life and
+//! watches it. [`GuestSession`] talks to it: memory by name, semaphores, queues, jobs. The crate
+//! `carve-out` defines what both sides find in their memory.
 
 pub mod boards;
 mod desk;

@@ -1,6 +1,6 @@
-//! A session with a guest: what has a name on both sides, its nodes and its jobs, with deadlines.
+//! A session with a guest: named things on both sides, its nodes and its jobs, with deadlines.
 //!
-//! While it waits it looks after the guest, as its [`Keeper`] must. One thread has it.
+//! While it waits it looks after the guest, as its [`Keeper`] requires. It belongs to one thread.
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -15,15 +15,15 @@ use sinew_link::{PieceMemory, SharedWords};
 
 use crate::keeper::{GuestProgress, Keeper};
 
-/// Longest wait without a look at the guest: its heart must hear ours.
+/// Longest wait without a look at the guest, as the guest must see our heartbeat.
 const LOOK: Duration = Duration::from_millis(10);
 
 /// Why something did not happen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SessionError {
-    /// One of the sides refused it; of a job that failed also its own words.
+    /// One of the sides refused it. If a job failed, also the job's own text.
     Refused(SharedRefusal, String),
-    /// The guest is no more.
+    /// The guest has ended.
     Over(GuestProgress),
 }
 
@@ -50,29 +50,29 @@ pub type RegionWords = SharedWords<PieceMemory<Region>>;
 
 type Outcome<T> = Result<T, SessionError>;
 
-/// A guest that is talked to.
+/// A session with a guest.
 #[derive(Debug)]
 pub struct GuestSession {
-    /// Who watches it.
+    /// Starts and watches the guest.
     pub keeper: Keeper,
-    /// Lines that it has printed and that nobody has fetched.
+    /// Lines that it has printed and that were not fetched yet.
     printed: Vec<String>,
 }
 
-/// Where the guest sees the carve-out, and what it has heard.
+/// Where the guest sees the carve-out, and how many bells it has heard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GuestView {
-    /// Where its programs see it.
+    /// Virtual address, as its programs see it.
     pub virtual_address: u32,
-    /// Where it is on its bus, as devices see it.
+    /// Address on its bus, as devices see it.
     pub physical_address: u64,
-    /// Bytes.
+    /// Size in bytes.
     pub size: u32,
-    /// Bells of Linux that it has heard, modulo 2^32.
+    /// Count of Linux's bells that it has heard, modulo 2^32.
     pub bells: u32,
 }
 
-/// A node, as the guest tells.
+/// A node, as the guest reports it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GuestNodeState {
     /// Its name.
@@ -94,10 +94,10 @@ impl GuestSession {
         std::mem::take(&mut self.printed)
     }
 
-    /// Looks after the guest for so long, or until something happens.
+    /// Looks after the guest for this time, or until something happens.
     ///
     /// # Errors
-    /// The guest is no more.
+    /// The guest has ended.
     pub fn turn(&mut self, at_most: Duration) -> Outcome<GuestProgress> {
         self.keeper.wait(at_most.min(LOOK));
         let printed = &mut self.printed;
@@ -109,7 +109,8 @@ impl GuestSession {
         }
     }
 
-    /// Tries until it is done or the deadline is over, and looks after the guest meanwhile.
+    /// Repeats `attempt` until it succeeds or the deadline is over, and looks after the guest
+    /// meanwhile.
     fn until<T>(
         &mut self,
         within: Duration,
@@ -128,11 +129,11 @@ impl GuestSession {
         }
     }
 
-    /// Orders something and waits until the guest is so far. One that has stopped may be gone by
-    /// then.
+    /// Gives an order and waits until the guest has this progress. A guest that has stopped may
+    /// have ended by then.
     ///
     /// # Errors
-    /// The deadline is over, or the guest is no more before.
+    /// The deadline is over, or the guest has ended before.
     pub fn order(&mut self, order: Order, until: GuestProgress, within: Duration) -> Outcome<()> {
         self.keeper.order(order);
         self.until(within, |it| {
@@ -148,10 +149,10 @@ impl GuestSession {
         })
     }
 
-    /// Asks the guest, and waits for its answer.
+    /// Sends a request to the guest, and waits for its answer.
     ///
     /// # Errors
-    /// It refuses, does not answer in time, or is no more.
+    /// The guest refuses, does not answer in time, or has ended.
     pub fn ask(&mut self, letter: &AgentLetter, within: Duration) -> Outcome<AgentLetter> {
         let id = self.keeper.desk.ask(letter)?;
         self.keeper.ring(1);
@@ -167,11 +168,10 @@ impl GuestSession {
         }
     }
 
-    /// Finds what has this name, or has it made: by Linux's allocator, or by the guest's.
+    /// Finds the thing with this name, or has it made: by Linux's allocator, or by the guest's.
     ///
     /// # Errors
-    /// The name stands for something else, what is wished for cannot be, or as for
-    /// [`GuestSession::ask`].
+    /// The name belongs to something else, the wish cannot be met, or as for [`GuestSession::ask`].
     pub fn get(
         &mut self,
         name: Name,
@@ -189,10 +189,10 @@ impl GuestSession {
         Ok(self.keeper.desk.registry.find(name).ok_or(SharedRefusal::Unknown)?)
     }
 
-    /// Takes hold of it on one side; where it lies.
+    /// Attaches it on one side.
     ///
     /// # Errors
-    /// There is none, or as for [`GuestSession::ask`].
+    /// There is no such thing, or as for [`GuestSession::ask`].
     pub fn attach(&mut self, name: Name, side: MadeBy, within: Duration) -> Outcome<()> {
         match side {
             MadeBy::Linux => self.keeper.desk.registry.attach(name).map(drop)?,
@@ -201,7 +201,7 @@ impl GuestSession {
         Ok(())
     }
 
-    /// Lets go of it on one side.
+    /// Detaches it on one side.
     ///
     /// # Errors
     /// That side does not hold it, or as for [`GuestSession::ask`].
@@ -213,10 +213,10 @@ impl GuestSession {
         Ok(())
     }
 
-    /// Removes it, whoever made it.
+    /// Removes it, on the side that made it.
     ///
     /// # Errors
-    /// There is none, a side holds it, or as for [`GuestSession::ask`].
+    /// There is no such thing, a side holds it, or as for [`GuestSession::ask`].
     pub fn remove(&mut self, name: Name, within: Duration) -> Outcome<()> {
         let found = self.keeper.desk.registry.find(name).ok_or(SharedRefusal::Unknown)?;
         match found.maker {
@@ -231,10 +231,10 @@ impl GuestSession {
         self.keeper.desk.registry.list().collect()
     }
 
-    /// Makes a token of a semaphore that Linux holds.
+    /// Adds a token to a semaphore that Linux holds.
     ///
     /// # Errors
-    /// It does not hold it, or its words are garbage.
+    /// Linux does not hold it, or its words are garbage.
     pub fn post(&mut self, name: Name) -> Outcome<()> {
         let semaphore = self.keeper.desk.registry.semaphore(name)?;
         semaphore.post().map_err(|_| SharedRefusal::Corrupt)?;
@@ -249,7 +249,7 @@ impl GuestSession {
     pub fn take(&mut self, name: Name, within: Duration) -> Outcome<()> {
         let semaphore = self.keeper.desk.registry.semaphore(name)?;
         semaphore.begin_wait();
-        // The guest looks whether it has one to spare.
+        // The guest checks whether it has a token to spare.
         self.keeper.ring(1);
         let taken = self.until(within, |_| {
             let taken = semaphore.try_take().map_err(|_| SharedRefusal::Corrupt)?;
@@ -262,7 +262,8 @@ impl GuestSession {
     /// Sends a message through a queue that Linux holds.
     ///
     /// # Errors
-    /// There was no room in time, the message has another size, Linux does not hold it, or garbage.
+    /// There was no room in time, the message has another size, Linux does not hold the queue, or
+    /// its words are garbage.
     pub fn send(&mut self, name: Name, message: &[u8], within: Duration) -> Outcome<()> {
         self.until(within, |it| Ok(it.keeper.desk.registry.send(name, message)?.then_some(())))?;
         self.keeper.ring(1);
@@ -272,16 +273,16 @@ impl GuestSession {
     /// Receives a message through a queue that Linux holds.
     ///
     /// # Errors
-    /// None came in time, and as for [`GuestSession::send`].
+    /// No message came in time, or as for [`GuestSession::send`].
     pub fn receive(&mut self, name: Name, message: &mut [u8], within: Duration) -> Outcome<()> {
         self.until(within, |it| Ok(it.keeper.desk.registry.receive(name, message)?.then_some(())))
     }
 
-    /// Has the guest do a job, and waits for its answer. A job whose answer comes too late goes on
-    /// all the same, and until it ends the guest is busy.
+    /// Has the guest do a job, and waits for its answer. If the answer comes too late, the job
+    /// still goes on, and the guest is busy until the job ends.
     ///
     /// # Errors
-    /// The image has no such job, another one is at work, it failed, or as for
+    /// The image has no such job, another job is running, the job failed, or as for
     /// [`GuestSession::ask`].
     pub fn call(
         &mut self,
@@ -315,7 +316,7 @@ impl GuestSession {
         Ok(self.all(Ask::Nodes, SharedRefusal::NoNode, within)?.iter().map(node).collect())
     }
 
-    /// Stops one node after its last act; the others go on.
+    /// Stops one node after its last act. The other nodes go on.
     ///
     /// # Errors
     /// There is no such node, or as for [`GuestSession::ask`].
@@ -335,15 +336,15 @@ impl GuestSession {
         Ok(GuestView { virtual_address, physical_address, size, bells })
     }
 
-    /// Asks for one after the other, until there is none. One deadline for all: a guest that always
-    /// has one more shall not hold us as often.
+    /// Asks for one entry after the other, until there is none. All share one deadline, so that a
+    /// guest which always has one more cannot hold us longer.
     fn all(
         &mut self,
         what: Ask,
         end: SharedRefusal,
         within: Duration,
     ) -> Outcome<Vec<AgentLetter>> {
-        /// No image has as many jobs, no guest as many nodes.
+        /// More than the jobs of any image, and than the nodes of any guest.
         const MOST: u32 = 256;
         let nobody = Name::new("").ok_or(SharedRefusal::BadName)?;
         let (mut found, begun) = (Vec::new(), Instant::now());

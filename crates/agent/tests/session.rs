@@ -1,5 +1,5 @@
-//! A session with a real guest under QEMU: named memory, semaphores, queues, jobs, one node
-//! stopped, garbage, a storm of bells.
+//! A session with a real guest under QEMU: named memory, semaphores, queues, jobs, a stopped node,
+//! garbage, a storm of bells.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -14,9 +14,9 @@ use sinew_carve_out::{
 use sinew_core::sys::Region;
 use sinew_plan::plan::Board;
 
-/// For what must come.
+/// Deadline for what must come.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// For what must not come.
+/// Deadline for what must not come.
 const SOON: Duration = Duration::from_millis(100);
 const MEMORY: usize = 16 << 20;
 
@@ -54,7 +54,7 @@ fn probe(node: &str, trial: (Trial, u32)) -> NodeRow {
     NodeRow { kind, name, period_us: 1000, values, value_count: 1, trial }
 }
 
-/// A guest whose nodes run.
+/// A session with a guest whose nodes run.
 fn running(nodes: &[NodeRow]) -> Option<GuestSession> {
     let image = image()?;
     let carve_out = Region::shared("test", MEMORY).expect("memory");
@@ -75,7 +75,7 @@ fn refused<T: std::fmt::Debug>(outcome: Result<T, SessionError>, why: SharedRefu
     }
 }
 
-/// What a job of the guest was refused with.
+/// Checks that a job of the guest was refused with these words.
 #[track_caller]
 fn job_refused(session: &mut GuestSession, job: &str, numbers: [u32; 5], on: &str, words: &str) {
     let outcome = session.call(name(job), numbers, on.as_bytes(), PATIENCE);
@@ -109,7 +109,7 @@ fn regions_of_either_side_are_found_by_name_at_different_addresses() {
         it.remove(name(text), PATIENCE).expect("nobody holds it");
         refused(it.attach(name(text), MadeBy::Guest, PATIENCE), SharedRefusal::Unknown);
     }
-    // And from the guest's side: its own allocator, and ours by a request.
+    // The same from the guest's side: with its own allocator, and with ours by a request.
     for (text, maker) in [("a", MadeBy::Linux), ("b", MadeBy::Guest)] {
         let numbers = [64, maker as u32, 0, 0, 0];
         it.call(name("get"), numbers, text.as_bytes(), PATIENCE).expect("made");
@@ -200,7 +200,7 @@ fn semaphores_and_queues_cross_with_deadlines() {
         for shared in [semaphore, queue] {
             it.attach(shared, MadeBy::Linux, PATIENCE).expect("there");
         }
-        // The one token is ours; then the guest's; then nobody has one.
+        // The one token is first ours, then the guest's, then nobody has one.
         it.take(semaphore, PATIENCE).expect("ours");
         refused(it.take(semaphore, SOON), SharedRefusal::Late);
         job_refused(&mut it, "take", [50, 0, 0, 0, 0], "turn", "within the deadline");
@@ -209,7 +209,7 @@ fn semaphores_and_queues_cross_with_deadlines() {
         refused(it.take(semaphore, SOON), SharedRefusal::Late);
         it.call(name("post"), [0; 5], b"turn", PATIENCE).expect("room");
         it.take(semaphore, PATIENCE).expect("handed back");
-        // What nobody answers, and what the guest passes back.
+        // A receive without an answer, and a message that the guest passes back.
         let mut message = [0; 11];
         refused(it.receive(queue, &mut message, SOON), SharedRefusal::Late);
         it.send(queue, b"hello there", PATIENCE).expect("room");
@@ -240,7 +240,7 @@ fn a_job_answers_fails_or_is_late_and_one_node_stops_alone() {
     job_refused(&mut it, "twice", [0; 5], "text", "it takes a number and no text");
     job_refused(&mut it, "nap", [0; 5], "", "a nap of 0 ms");
     refused(it.call(name("nothing"), [0; 5], b"", PATIENCE), SharedRefusal::NoJob);
-    // It goes on sleeping, and is busy; its answer comes too late and is counted.
+    // The job goes on sleeping, so the guest is busy. Its answer comes too late and is counted.
     refused(it.call(name("nap"), [1000, 0, 0, 0, 0], b"", SOON), SharedRefusal::Late);
     refused(it.call(name("echo"), [0; 5], b"", PATIENCE), SharedRefusal::Busy);
     // Meanwhile the agent answers, and the nodes run.
@@ -296,7 +296,7 @@ fn a_guest_that_writes_garbage_over_everything_is_survived() {
     for shared in &mine {
         it.attach(*shared, MadeBy::Linux, PATIENCE).expect("there");
     }
-    // All of it is read while it is written over; any answer will do.
+    // All of it is read while it is overwritten; any answer is right.
     let begun = Instant::now();
     loop {
         let over = it.turn(Duration::from_millis(1)).is_err();
@@ -312,7 +312,7 @@ fn a_guest_that_writes_garbage_over_everything_is_survived() {
     }
     refused_or_over(it.view(SOON));
     assert!(CarveOut::open(it.keeper.memory().clone()).is_err(), "it was all written over");
-    // The memory serves another life.
+    // The memory can be used for another life.
     let memory = it.keeper.memory().clone();
     drop(it);
     let image = image().expect("it was there");

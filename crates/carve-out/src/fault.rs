@@ -10,13 +10,13 @@ use crate::text::{Name, read_bytes, write_bytes};
 number_enum! {
     /// What happened in the guest.
     FaultKind {
-        /// An instruction that there is not.
+        /// An instruction that does not exist was executed.
         Undefined = 1,
-        /// Code was fetched from where there is none.
+        /// Code was fetched from an address without code.
         PrefetchAbort = 2,
-        /// Memory was touched that the guest may not touch.
+        /// Memory was accessed that the guest may not access.
         DataAbort = 3,
-        /// A promise of the operating system's kernel was broken.
+        /// An assertion of the operating system's kernel failed.
         Assert = 4,
         /// A thread used more stack than it has.
         StackOverflow = 5,
@@ -26,7 +26,7 @@ number_enum! {
         Panic = 7,
         /// A node returned an error.
         Node = 8,
-        /// The carve-out was not as the image expects it.
+        /// The carve-out did not match what the image expects.
         Refused = 9,
     }
 }
@@ -48,35 +48,35 @@ impl FaultKind {
     }
 }
 
-/// Bytes of the text.
+/// Most bytes of the text.
 const TEXT_BYTES: usize = 128;
 pub(crate) const BYTES: usize = 56 + TEXT_BYTES;
 
 /// A fault, as the guest recorded it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GuestFault {
-    /// What.
+    /// The kind.
     pub kind: FaultKind,
-    /// Address of the instruction in the guest, where there is one.
+    /// Address of the instruction in the guest, if there is one.
     pub pc: u32,
-    /// Address that was touched (DFAR or IFAR), where there is one.
+    /// Address that was accessed (DFAR or IFAR), if there is one.
     pub address: u32,
-    /// What the processor says of it (DFSR or IFSR), where it does.
+    /// Status register of the processor (DFSR or IFSR), if it has one for this fault.
     pub status: u32,
-    /// Who ran: a node or the agent; FreeRTOS has a thread for each.
+    /// The thread that ran: a node or the agent; FreeRTOS has a thread for each.
     pub who: Name,
     text: [u8; TEXT_BYTES],
     text_len: u32,
 }
 
 impl GuestFault {
-    /// One of which only the kind is known.
+    /// A fault of which only the kind is known.
     pub fn new(kind: FaultKind, who: Name) -> GuestFault {
         let text = [0; TEXT_BYTES];
         GuestFault { kind, pc: 0, address: 0, status: 0, who, text, text_len: 0 }
     }
 
-    /// In words of the guest; what does not fit is cut.
+    /// The text of the guest. A longer text is cut.
     pub fn text(&self) -> &str {
         let text = &self.text[..(self.text_len as usize).min(TEXT_BYTES)];
         match core::str::from_utf8(text) {
@@ -107,7 +107,7 @@ impl GuestFault {
     }
 }
 
-/// Writes the text; what does not fit is cut.
+/// Appends to the text. What does not fit is cut.
 impl fmt::Write for GuestFault {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         for byte in text.bytes() {

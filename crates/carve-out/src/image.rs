@@ -1,10 +1,10 @@
-//! The table of kinds that an image carries: which nodes it can run, so that a graph is checked
-//! against the very file that will run.
+//! The table of kinds in an image: which nodes it can run. So a graph is checked against the very
+//! file that will run.
 //!
-//! It stands in the ELF section [`SECTION`]: [`KindRecord`]s one after the other, as C lays them
-//! out (`repr(C)`, little-endian; no pointers, so the linker has nothing to mend). Rust makes them
-//! with [`KindRecord::new`] and [`port`], C with the structs of `sinew_guest.h`. What is read from
-//! a file is checked; the hash of each message is counted anew from its fields.
+//! It is in the ELF section [`SECTION`]: [`KindRecord`]s one after the other, in C's layout
+//! (`repr(C)`, little-endian; no pointers, so the linker has nothing to relocate). Rust makes them
+//! with [`KindRecord::new`] and [`port`], C with the structs of `sinew_guest.h`. A table that is
+//! read from a file is checked, and the hash of each message is computed again from its fields.
 
 use core::mem::{offset_of, size_of};
 
@@ -15,17 +15,17 @@ use crate::node::{COUNTERS_MAX, VALUES_MAX};
 
 /// The section's name.
 pub const SECTION: &str = ".sinew_kinds";
-/// Begins every record: "SNWK".
+/// First word of every record: "SNWK".
 pub const RECORD_MAGIC: u32 = 0x4b57_4e53;
-/// Of this layout of the records.
+/// Version of this layout of the records.
 pub const RECORD_VERSION: u32 = 2;
-/// Ports of a kind at most.
+/// Most ports of a kind.
 pub const PORTS_MAX: usize = 8;
-/// Parameters of a kind at most.
+/// Most parameters of a kind.
 pub const PARAMETERS_MAX: usize = 12;
-/// Fields of a message at most: some more than a picture has. With more an image is not built.
+/// Most fields of a message: some more than a picture has. With more, the image cannot be built.
 pub const FIELDS_MAX: usize = 20;
-/// Kinds of an image at most.
+/// Most kinds of an image.
 pub const KINDS_MAX: usize = 32;
 
 const NAME: usize = 32;
@@ -39,7 +39,7 @@ pub struct FieldRecord {
     pub name: [u8; NAME],
     /// Number of the scalar, by [`Scalar::ALL`].
     pub scalar: u32,
-    /// How many stand in a row.
+    /// Count of elements, for an array.
     pub count: u32,
     /// Bytes from the start of the message.
     pub offset: u32,
@@ -65,7 +65,7 @@ pub struct PortRecord {
     pub align: u32,
     /// The message type's hash.
     pub hash: u32,
-    /// How many of the fields mean something.
+    /// Count of valid fields.
     pub field_count: u32,
     /// Its fields.
     pub fields: [FieldRecord; FIELDS_MAX],
@@ -85,11 +85,11 @@ pub struct ParameterRecord {
     pub default: [u8; 2 * NAME],
     /// 0 a number, 1 a whole number, 2 true or false, 3 a list of `count` numbers.
     pub ty: u32,
-    /// Numbers that it takes, 1 but for lists.
+    /// Count of numbers that it takes; 1 except for lists.
     pub count: u32,
-    /// Least.
+    /// Least value.
     pub min: f64,
-    /// Greatest.
+    /// Greatest value.
     pub max: f64,
 }
 
@@ -101,40 +101,40 @@ pub struct KindRecord {
     pub magic: u32,
     /// [`RECORD_VERSION`].
     pub version: u32,
-    /// Version of the kind's code, for people.
+    /// Version of the kind's code, for people to read.
     pub code_version: u32,
-    /// Stack of a node of it, bytes.
+    /// Stack of a node of this kind, bytes.
     pub stack: u32,
-    /// How many ports mean something.
+    /// Count of valid ports.
     pub port_count: u32,
-    /// How many parameters mean something.
+    /// Count of valid parameters.
     pub parameter_count: u32,
-    /// How many counters mean something.
+    /// Count of valid counters.
     pub counter_count: u32,
-    /// Zero.
+    /// Always zero.
     pub reserved: u32,
-    /// Name as it stands in the spec after `kind:`.
+    /// Name after `kind:` in the spec.
     pub name: [u8; NAME],
     /// What it does.
     pub doc: [u8; 2 * SENTENCE],
-    /// What it counts.
+    /// Names of its counters.
     pub counters: [[u8; NAME]; COUNTERS_MAX],
-    /// Its ports, by the index that its code uses.
+    /// Its ports, at the indices that its code uses.
     pub ports: [PortRecord; PORTS_MAX],
     /// Its parameters.
     pub parameters: [ParameterRecord; PARAMETERS_MAX],
 }
 
-// As a C compiler for 32-bit Arm and for x86-64 lays them out.
+// The layout of a C compiler for 32-bit Arm and for x86-64.
 const _: () = assert!(size_of::<FieldRecord>() == 44 && size_of::<PortRecord>() == 1128);
 const _: () = assert!(size_of::<ParameterRecord>() == 312 && size_of::<KindRecord>() == 13408);
 const _: () = assert!(offset_of!(ParameterRecord, min) == 296);
 const _: () = assert!(offset_of!(KindRecord, ports) == 640);
 
-/// Text as it stands in a record: what is shorter ends with zeros.
+/// A text as it is stored in a record: a shorter one is padded with zeros.
 ///
 /// # Panics
-/// If it is longer; when a table is made, so the image is not built.
+/// It is longer. This happens when a table is made, so the image is not built.
 pub const fn text<const N: usize>(text: &str) -> [u8; N] {
     let (from, mut to) = (text.as_bytes(), [0; N]);
     assert!(from.len() <= N, "the text is too long for the table of kinds");
@@ -173,7 +173,7 @@ const NO_PARAMETER: ParameterRecord = ParameterRecord {
 /// A port that must be linked: `direction` 0 reads, 1 writes.
 ///
 /// # Panics
-/// If a text is too long or the message has too many fields; when a table is made.
+/// A text is too long or the message has too many fields. This happens when a table is made.
 pub const fn port(name: &str, doc: &str, direction: u32, message: &MessageType) -> PortRecord {
     let mut fields = [NO_FIELD; FIELDS_MAX];
     let mut i = 0;
@@ -208,7 +208,7 @@ impl PortRecord {
 /// A list of `count` numbers in a range, or one number if `count` is 1.
 ///
 /// # Panics
-/// If a text is too long; when a table is made.
+/// A text is too long. This happens when a table is made.
 pub const fn numbers(
     name: &str,
     doc: &str,
@@ -233,7 +233,7 @@ impl KindRecord {
     /// A kind with these ports, parameters and counters.
     ///
     /// # Panics
-    /// If there are too many of them or a text is too long; when a table is made.
+    /// There are too many of them or a text is too long. This happens when a table is made.
     pub const fn new(
         name: &str,
         doc: &str,
@@ -279,20 +279,20 @@ impl KindRecord {
 /// Why a table of kinds cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BadTable {
-    /// So many bytes are no whole number of records, or too many.
+    /// Its count of bytes is not a whole number of records, or too large.
     Length(usize),
-    /// Record `record` does not begin as one of this layout.
+    /// Record `record` does not begin like one of this layout.
     Version {
-        /// Which, from 0.
+        /// Index of the record, from 0.
         record: usize,
         /// Its magic and version.
         found: [u32; 2],
     },
     /// Something of record `record` is out of range.
     Range {
-        /// Which, from 0.
+        /// Index of the record, from 0.
         record: usize,
-        /// What.
+        /// Which value.
         what: &'static str,
     },
 }
@@ -319,10 +319,10 @@ impl core::fmt::Display for BadTable {
 
 impl core::error::Error for BadTable {}
 
-/// The records of a section, checked.
+/// The records of a section, after a check.
 ///
 /// # Errors
-/// They are no table of this version, or a number in them is out of range.
+/// They are not a table of this version, or a number in them is out of range.
 pub fn records(section: &[u8]) -> Result<impl Iterator<Item = ImageKind<'_>> + Clone, BadTable> {
     let (count, rest) =
         (section.len() / size_of::<KindRecord>(), section.len() % size_of::<KindRecord>());
@@ -349,14 +349,14 @@ impl<'a> Bytes<'a> {
         self.0[at..].first_chunk().copied().map_or(f64::NAN, f64::from_le_bytes)
     }
 
-    /// Text of at most `len` bytes; `None` if it is no UTF-8.
+    /// Text of at most `len` bytes; `None` if it is not UTF-8.
     fn text(self, at: usize, len: usize) -> Option<&'a str> {
         let bytes = &self.0[at..at + len];
         let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(len);
         core::str::from_utf8(&bytes[..end]).ok()
     }
 
-    /// The `i`-th of parts that begin at `at`.
+    /// The `i`-th of the parts of `len` bytes that begin at `at`.
     fn part(self, at: usize, i: usize, len: usize) -> Bytes<'a> {
         Bytes(&self.0[at + i * len..][..len])
     }
@@ -372,15 +372,15 @@ macro_rules! texts {
     )* };
 }
 
-/// A kind of a table that was checked.
+/// A kind of a checked table.
 #[derive(Clone, Copy, Debug)]
 pub struct ImageKind<'a>(Bytes<'a>);
 
-/// A port of it.
+/// A port of a kind.
 #[derive(Clone, Copy, Debug)]
 pub struct ImagePort<'a>(Bytes<'a>);
 
-/// A parameter of it.
+/// A parameter of a kind.
 #[derive(Clone, Copy, Debug)]
 pub struct ImageParameter<'a>(Bytes<'a>);
 
@@ -389,9 +389,9 @@ pub struct ImageParameter<'a>(Bytes<'a>);
 pub struct ImageField<'a> {
     /// Its name.
     pub name: &'a str,
-    /// What it is made of.
+    /// Its scalar type.
     pub scalar: Scalar,
-    /// How many stand in a row.
+    /// Count of elements, for an array.
     pub count: u32,
     /// Bytes from the start of the message.
     pub offset: u32,
@@ -405,12 +405,12 @@ impl<'a> ImageKind<'a> {
         doc[2 * SENTENCE]
     }
 
-    /// Version of its code, for people.
+    /// Version of its code, for people to read.
     pub fn code_version(self) -> u32 {
         self.0.word(offset_of!(KindRecord, code_version))
     }
 
-    /// Stack of a node of it, bytes.
+    /// Stack of a node of this kind, bytes.
     pub fn stack(self) -> u32 {
         self.0.word(offset_of!(KindRecord, stack))
     }
@@ -430,7 +430,7 @@ impl<'a> ImageKind<'a> {
         (0..count).map(move |i| ImageParameter(self.0.part(at, i, len)))
     }
 
-    /// What it counts.
+    /// Names of its counters.
     pub fn counters(self) -> impl ExactSizeIterator<Item = &'a str> {
         let count = self.0.word(offset_of!(KindRecord, counter_count)) as usize;
         let at = offset_of!(KindRecord, counters);
@@ -501,7 +501,7 @@ impl<'a> ImagePort<'a> {
         self.0.word(offset_of!(PortRecord, align))
     }
 
-    /// Hash of the message type, as the image says.
+    /// Hash of the message type, as the image gives it.
     pub fn hash(self) -> u32 {
         self.0.word(offset_of!(PortRecord, hash))
     }
@@ -573,12 +573,12 @@ impl<'a> ImageParameter<'a> {
         self.0.word(offset_of!(ParameterRecord, ty))
     }
 
-    /// Numbers that it takes.
+    /// Count of numbers that it takes.
     pub fn count(self) -> u32 {
         self.0.word(offset_of!(ParameterRecord, count))
     }
 
-    /// Least and greatest.
+    /// Least and greatest value.
     pub fn range(self) -> (f64, f64) {
         let number = |at| self.0.number(at);
         (number(offset_of!(ParameterRecord, min)), number(offset_of!(ParameterRecord, max)))

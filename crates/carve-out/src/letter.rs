@@ -1,44 +1,46 @@
-//! Letters: what one side asks of the other, and the answers. Fixed size, through queues of links.
+//! Letters: requests of one side to the other, and the answers. They have a fixed size and go
+//! through queues of links.
 
 use sinew_link::{Memory, PieceMemory, RegionError, Shape, queue};
 
 use crate::text::Name;
 use crate::{CarveOut, LETTERS, MadeBy, SharedRefusal, number_enum};
 
-/// Bytes of text or data in a letter at most.
+/// Most bytes of text or data in a letter.
 pub const LETTER_TEXT_MAX: usize = 64;
 
 const BYTES: usize = 128;
-/// Letters on their way at most, each way.
+/// Most letters in transit, in each direction.
 const CAPACITY: u32 = 16;
-/// Tells letters of this layout from others.
+/// Distinguishes letters of this layout from others.
 const HASH: u32 = 0x4c45_5402;
 const SHAPE: Shape = Shape::queue(BYTES as u32, HASH, CAPACITY);
 pub(crate) const QUEUE_BYTES: usize = SHAPE.region_len().next_multiple_of(128);
 
 number_enum! {
-    /// What is asked for.
+    /// The request in a letter.
     Ask {
-        /// Find or make a thing with the allocator of who is asked. Numbers: class, size, hash and
-        /// the two of the detail; the answer: place, offset, size.
+        /// Find or make a thing with the allocator of the answering side. Numbers: class, size,
+        /// hash and the two of the detail. The answer: place, offset, size.
         Get = 1,
-        /// Hold it.
+        /// Attach it.
         Attach = 2,
-        /// Let go of it.
+        /// Detach it.
         Detach = 3,
-        /// Remove what was made with the allocator of who is asked.
+        /// Remove a thing that was made with the allocator of the answering side.
         Remove = 4,
-        /// Entry number 0 of 64, as who is asked finds it: name; class, offset, size, hash.
+        /// Entry at place `numbers[0]` of 64, as the answering side finds it: name; class, offset,
+        /// size, hash.
         List = 5,
-        /// Node number 0: name; state, cycles.
+        /// Node at index `numbers[0]`: name; state, cycles.
         Nodes = 6,
         /// Stop a node, by name.
         StopNode = 7,
-        /// Job number 0: name, and what it does.
+        /// Job at index `numbers[0]`: name, and what it does.
         Jobs = 8,
         /// Do a job, by name, with numbers and data.
         Call = 9,
-        /// Where the memory is seen: virtual, physical (two words), size, bells heard.
+        /// Where the guest sees the memory: virtual, physical (two words), size, bells heard.
         Where = 10,
     }
 }
@@ -46,11 +48,11 @@ number_enum! {
 /// One letter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AgentLetter {
-    /// Which request this is or answers.
+    /// Number of the request that this is or answers.
     pub id: u32,
-    /// What is asked for ([`Ask`]); of an answer 0, or why not ([`SharedRefusal`]).
+    /// The request ([`Ask`]); in an answer 0, or the reason of a refusal ([`SharedRefusal`]).
     pub what: u32,
-    /// Numbers; what they mean depends on what is asked for.
+    /// Numbers. Their meaning depends on the request.
     pub numbers: [u32; 5],
     /// A name.
     pub name: Name,
@@ -59,25 +61,25 @@ pub struct AgentLetter {
 }
 
 impl AgentLetter {
-    /// A request, still without a number of its own.
+    /// A request, which has no number yet.
     pub fn ask(what: Ask, name: Name) -> AgentLetter {
         AgentLetter { id: 0, what: what as u32, numbers: [0; 5], name, text: [0; 64], text_len: 0 }
     }
 
-    /// The answer to this one: all is well.
+    /// The answer to this request: it was done.
     pub fn done(&self) -> AgentLetter {
         AgentLetter { what: 0, numbers: [0; 5], text: [0; 64], text_len: 0, ..*self }
     }
 
-    /// The answer to this one: no.
+    /// The answer to this request: it was refused.
     pub fn refused(&self, why: SharedRefusal) -> AgentLetter {
         AgentLetter { what: why as u32, ..self.done() }
     }
 
-    /// Why the answer is no. A number without a meaning is a peer that lies.
+    /// Whether the answer is a refusal. An unknown reason means that the peer lies.
     ///
     /// # Errors
-    /// It is no.
+    /// The reason of the refusal.
     pub fn outcome(&self) -> Result<(), SharedRefusal> {
         match self.what {
             0 => Ok(()),
@@ -85,7 +87,7 @@ impl AgentLetter {
         }
     }
 
-    /// The same with this data; what is too long is cut.
+    /// The same letter with this data. Data that is too long is cut.
     #[must_use]
     pub fn with(mut self, data: &[u8]) -> AgentLetter {
         let len = data.len().min(LETTER_TEXT_MAX);
@@ -95,19 +97,19 @@ impl AgentLetter {
         self
     }
 
-    /// The same with these numbers.
+    /// The same letter with these numbers.
     #[must_use]
     pub fn numbered(self, numbers: [u32; 5]) -> AgentLetter {
         AgentLetter { numbers, ..self }
     }
 
-    /// The same with this name.
+    /// The same letter with this name.
     #[must_use]
     pub fn named(self, name: Name) -> AgentLetter {
         AgentLetter { name, ..self }
     }
 
-    /// The same request with a number of its own.
+    /// The same request with this number.
     #[must_use]
     pub fn as_request(self, id: u32) -> AgentLetter {
         AgentLetter { id, ..self }
@@ -118,7 +120,7 @@ impl AgentLetter {
         &self.text[..self.text_len as usize]
     }
 
-    /// The data as text, up to where it is none.
+    /// The data as text. If it is not UTF-8, only the valid part before the first error.
     pub fn text(&self) -> &str {
         let data = self.data();
         match core::str::from_utf8(data) {
@@ -137,7 +139,7 @@ impl AgentLetter {
         bytes
     }
 
-    /// `None` if it is longer than a letter can be.
+    /// `None` if its text is longer than a letter can have.
     fn from_bytes(bytes: &[u8; BYTES]) -> Option<AgentLetter> {
         let (words, _) = bytes.as_chunks::<4>();
         let word = |at: usize| u32::from_le_bytes(words[at]);
@@ -151,7 +153,7 @@ impl AgentLetter {
     }
 }
 
-/// The other side wrote over the queues of letters: nothing more is sent or read in this life.
+/// The other side has overwritten the queues of letters: nothing more is sent or read in this life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LettersBroken;
 
@@ -170,7 +172,7 @@ fn way<M: Memory>(memory: M, queue: usize) -> Way<M> {
     PieceMemory::new(memory, at, QUEUE_BYTES).expect("every carve-out has room for the queues")
 }
 
-/// Makes the queues.
+/// Makes the four queues.
 pub(crate) fn create<M: Memory>(memory: &M) {
     for queue in 0..4 {
         sinew_link::create(&way(memory, queue), &SHAPE).expect("the shape and its room are fixed");
@@ -181,7 +183,7 @@ impl<M: Memory + Clone> Letters<M> {
     /// The ends of this side.
     ///
     /// # Errors
-    /// The other side has written over them.
+    /// The other side has overwritten them.
     pub fn open(carve_out: &CarveOut<M>, me: MadeBy) -> Result<Letters<M>, RegionError> {
         let [asks, answers, asked, answered] = match me {
             MadeBy::Linux => [0, 1, 2, 3],
@@ -196,7 +198,8 @@ impl<M: Memory + Clone> Letters<M> {
         })
     }
 
-    /// Asks the other side; whether there was room. To be followed by a bell.
+    /// Sends a request to the other side. Returns whether there was room. The caller must then ring
+    /// the bell.
     ///
     /// # Errors
     /// The queues are broken.
@@ -204,7 +207,8 @@ impl<M: Memory + Clone> Letters<M> {
         send(&mut self.asks, letter)
     }
 
-    /// Answers the other side; whether there was room. To be followed by a bell.
+    /// Sends an answer to the other side. Returns whether there was room. The caller must then ring
+    /// the bell.
     ///
     /// # Errors
     /// The queues are broken.
@@ -240,7 +244,8 @@ fn send<M: Memory>(
     }
 }
 
-/// A letter that is too long is as bad as a position outside the queue: nobody in order sends it.
+/// A letter whose text is too long counts like a position outside the queue: no correct side sends
+/// it.
 fn receive<M: Memory>(queue: &mut queue::Reader<M>) -> Result<Option<AgentLetter>, LettersBroken> {
     let mut bytes = [0; BYTES];
     match queue.try_receive(&mut bytes) {

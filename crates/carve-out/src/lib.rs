@@ -1,9 +1,10 @@
-//! The carve-out: memory that two operating systems of one chip see, and what each finds in it.
+//! The carve-out: memory that two operating systems of one chip see, and its content.
 //!
-//! Linux makes it and writes [`Header`], [`NodeRow`]s and [`RegionRow`]s; then the guest starts,
-//! reads them, and says in words of its own how it is. Every word has one writer. Offsets cross,
-//! never addresses: each side maps the bytes wherever it likes. Only loads, stores and fences are
-//! used. What the other side wrote is copied out, checked, then used: it may be anything.
+//! Linux makes it and writes [`Header`], [`NodeRow`]s and [`RegionRow`]s. Then the guest starts,
+//! reads them, and writes its state into words of its own. Every word has one writer. Both sides
+//! exchange offsets, never addresses: each side may map the bytes at any address. Only loads,
+//! stores and fences are used. What the other side wrote may be anything, so it is copied out,
+//! checked, then used.
 //!
 //! # The bytes
 //!
@@ -27,7 +28,7 @@
 //!         named memory: the lower half is Linux's to give out, the upper half the guest's
 //! ```
 //!
-//! [`Registry`] makes and finds named memory, [`Letters`] carries what one side asks of the other.
+//! [`Registry`] makes and finds named memory. [`Letters`] carries requests between the sides.
 #![no_std]
 
 #[cfg(test)]
@@ -55,19 +56,19 @@ pub use text::Name;
 
 use sinew_link::{Memory, SharedWords};
 
-/// Begins every carve-out: "SNWC".
+/// First word of every carve-out: "SNWC".
 pub const MAGIC: u32 = 0x4357_4e53;
-/// Of this layout.
+/// Version of this layout.
 pub const VERSION: u32 = 2;
-/// Nodes that a guest runs at most.
+/// Most nodes of a guest.
 pub const NODES_MAX: usize = 16;
-/// Rows at most.
+/// Most rows.
 pub const ROWS_MAX: usize = 64;
-/// Bells each way at most. The first is the keeper's, each other one belongs to a link.
+/// Most bells in each direction. The first is the keeper's, each other one belongs to a link.
 pub const BELLS_MAX: usize = 32;
-/// Where the regions begin.
+/// Offset of the first region.
 pub const DATA: usize = 0x10000;
-/// Where a region may begin: its multiples.
+/// Regions begin at multiples of this.
 pub const PAGE: usize = 4096;
 /// Smallest carve-out, bytes.
 pub const SIZE_MIN: usize = 128 * 1024;
@@ -85,11 +86,11 @@ const NODES: usize = 0x1000;
 const STATUS: usize = 0x3000;
 const ROWS: usize = 0x4000;
 const ROW_STATES: usize = 0x6000;
-/// Entries of named memory, by their maker.
+/// Offsets of the entries of named memory, by their maker.
 const ENTRIES: [usize; 2] = [0x8000, 0x9000];
-/// How often each side holds each entry.
+/// Offsets of the words in which each side writes how often it holds each entry.
 const HOLDS: [usize; 2] = [0xa000, 0xa200];
-/// Where the first queue of letters begins, and the next ones.
+/// Offset of the queues of letters.
 const LETTERS: usize = 0xb000;
 
 const _: () = assert!(NODES + NODES_MAX * node::ROW_BYTES <= STATUS);
@@ -101,7 +102,7 @@ const _: () = assert!(HOLDS[1] + 2 * ENTRIES_MAX * 4 <= LETTERS);
 const _: () = assert!(LETTERS + 4 * letter::QUEUE_BYTES <= DATA);
 const _: () = assert!(FAULT + fault::BYTES <= NODES && DATA < SIZE_MIN);
 
-/// Declares an enum whose numbers stand in the carve-out.
+/// Declares an enum whose numbers are stored in the carve-out.
 macro_rules! number_enum {
     ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $number:literal,)* }) => {
         $(#[$doc])*
@@ -110,7 +111,7 @@ macro_rules! number_enum {
         pub enum $name { $($(#[$vdoc])* $variant = $number,)* }
 
         impl $name {
-            /// The one with this number; `None` if the other side wrote anything else.
+            /// The variant with this number; `None` if the other side wrote anything else.
             pub fn of(number: u32) -> Option<$name> {
                 match number {
                     $($number => Some($name::$variant),)*
@@ -123,19 +124,19 @@ macro_rules! number_enum {
 pub(crate) use number_enum;
 
 number_enum! {
-    /// What Linux wants of the guest.
+    /// An order of Linux to the guest.
     Order {
-        /// Make ready, then wait.
+        /// Get ready, then wait.
         Wait = 0,
         /// Run the nodes.
         Run = 1,
-        /// Send what is safe, and end.
+        /// Send safe values, and end.
         Stop = 2,
     }
 }
 
 number_enum! {
-    /// How far the guest is.
+    /// The progress of the guest.
     GuestState {
         /// It has written nothing yet.
         Absent = 0,
@@ -152,25 +153,25 @@ number_enum! {
     }
 }
 
-/// Why bytes are no carve-out of ours.
+/// Why bytes are not a carve-out of this version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BadCarveOut {
     /// Shorter than [`SIZE_MIN`] or longer than [`SIZE_MAX`].
     Size(usize),
     /// Word `what` is `found`, not `expected`.
     Header {
-        /// Which word.
+        /// Name of the word.
         what: &'static str,
-        /// What stands there.
+        /// Its value.
         found: u32,
-        /// What must stand there.
+        /// The value that it must have.
         expected: u32,
     },
     /// More nodes or rows than there is room for.
     TooMany {
         /// Nodes or rows.
         what: &'static str,
-        /// So many.
+        /// Their count.
         found: u32,
     },
 }
@@ -193,18 +194,18 @@ impl core::fmt::Display for BadCarveOut {
 
 impl core::error::Error for BadCarveOut {}
 
-/// What stands at the start.
+/// The header, at the start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// Bytes of the whole.
+    /// Size of the whole, bytes.
     pub size: u32,
-    /// Which life of the guest this is, from 1.
+    /// Number of this life of the guest, from 1.
     pub epoch: u32,
-    /// How many nodes it is to run.
+    /// Count of nodes that it is to run.
     pub nodes: u32,
-    /// How many rows there are.
+    /// Count of rows.
     pub rows: u32,
-    /// Where named memory begins.
+    /// Offset of named memory.
     pub named_from: u32,
 }
 
@@ -215,7 +216,7 @@ pub struct CarveOut<M> {
 }
 
 impl<M: Memory> CarveOut<M> {
-    /// One that Linux makes or makes anew: nothing is in it, and no guest has begun.
+    /// A carve-out that Linux makes, or makes anew: it is empty, and no guest has begun.
     ///
     /// # Errors
     /// The memory is too short or too long.
@@ -228,10 +229,10 @@ impl<M: Memory> CarveOut<M> {
         Ok(carve_out)
     }
 
-    /// One that the other side has made.
+    /// A carve-out that the other side has made.
     ///
     /// # Errors
-    /// It is none, or of another version or size.
+    /// It is not a carve-out, or has another version or size.
     pub fn open(memory: M) -> Result<(CarveOut<M>, Header), BadCarveOut> {
         let carve_out = CarveOut::over(memory)?;
         let word = |at: usize| carve_out.words.get(at * 4);
@@ -274,8 +275,8 @@ impl<M: Memory> CarveOut<M> {
         self.words.memory()
     }
 
-    /// Linux: a new life of the guest begins, with these nodes and rows. What the life before has
-    /// left in the guest's words goes.
+    /// Linux: begins a new life of the guest, with these nodes and rows. Clears what the life
+    /// before has left in the guest's words.
     pub fn begin(&self, epoch: u32, nodes: &[NodeRow], rows: &[RegionRow]) {
         self.words.set(ORDER, Order::Wait as u32);
         (STATE..FAULT + fault::BYTES).step_by(4).for_each(|at| self.words.set(at, 0));
@@ -297,37 +298,37 @@ impl<M: Memory> CarveOut<M> {
         self.words.set(12, epoch);
     }
 
-    /// Linux: says what it wants.
+    /// Linux: gives an order.
     pub fn order(&self, order: Order) {
         self.words.set(ORDER, order as u32);
     }
 
-    /// Guest: what Linux wants. Nonsense is a wish to stop.
+    /// Guest: the order of Linux. An unknown number counts as the order to stop.
     pub fn ordered(&self) -> Order {
         Order::of(self.words.get(ORDER)).unwrap_or(Order::Stop)
     }
 
-    /// Linux: it is alive.
+    /// Linux: shows that it is alive.
     pub fn beat_of_linux(&self) {
         let beat = self.words.get(BEAT_OF_LINUX);
         self.words.set(BEAT_OF_LINUX, beat.wrapping_add(1));
     }
 
-    /// Guest: how often Linux has said that it is alive.
+    /// Guest: how often Linux has shown that it is alive.
     pub fn beats_of_linux(&self) -> u32 {
         self.words.get(BEAT_OF_LINUX)
     }
 
-    /// Guest: says how far it is, and in which life.
+    /// Guest: writes its progress, and in which life.
     pub fn reached(&self, state: GuestState, epoch: u32) {
         self.words.set(EPOCH_OF_GUEST, epoch);
         self.words.set(STATE, state as u32);
     }
 
-    /// Linux: how far the guest of this life is. `None` if it wrote nonsense.
+    /// Linux: the progress of the guest in this life. `None` if it wrote nonsense.
     pub fn state(&self, epoch: u32) -> Option<GuestState> {
         match GuestState::of(self.words.get(STATE)) {
-            // One that says nothing of this life has not begun it.
+            // A state of another life means that the guest has not begun this one.
             Some(_) if self.words.get(EPOCH_OF_GUEST) != epoch => Some(GuestState::Absent),
             state => state,
         }
@@ -340,57 +341,59 @@ impl<M: Memory> CarveOut<M> {
         self.words.set(BEAT_OF_GUEST, beat.wrapping_add(1));
     }
 
-    /// Linux: how often the guest has said that it is alive.
+    /// Linux: how often the guest has shown that it is alive.
     pub fn beats_of_guest(&self) -> u32 {
         self.words.get(BEAT_OF_GUEST)
     }
 
-    /// Guest: why it cannot go on. To be called before [`GuestState::Faulted`] is reached.
+    /// Guest: writes why it cannot go on. Must be called before it reaches [`GuestState::Faulted`].
     pub fn set_fault(&self, fault: &GuestFault) {
         fault.write(&self.words, FAULT);
     }
 
-    /// Linux: why the guest could not go on; what the guest wrote may be anything, so `None`.
+    /// Linux: why the guest could not go on. `None` if there is no fault, or what the guest wrote
+    /// is not one.
     pub fn fault(&self) -> Option<GuestFault> {
         GuestFault::read(&self.words, FAULT)
     }
 
-    /// Guest: node `node` of the table. `None` past its end, or if it is nonsense.
+    /// Guest: node `node` of the table. `None` past the end of the table, or if the row is
+    /// nonsense.
     pub fn node(&self, node: usize) -> Option<NodeRow> {
         let row = node < NODES_MAX;
         row.then(|| NodeRow::read(&self.words, NODES + node * node::ROW_BYTES))?
     }
 
-    /// Guest: what node `node` has done; it alone writes this.
+    /// Guest: writes the work of node `node`. Only the guest writes this.
     ///
     /// # Panics
-    /// If there is no room for such a node.
+    /// There is no room for such a node.
     pub fn set_tally(&self, node: usize, status: &NodeTally) {
         assert!(node < NODES_MAX, "node {node} of {NODES_MAX}");
         status.write(&self.words, STATUS + node * node::STATUS_BYTES);
     }
 
-    /// Linux: what node `node` has done.
+    /// Linux: the work of node `node`.
     ///
     /// # Panics
-    /// If there is no room for such a node.
+    /// There is no room for such a node.
     pub fn tally(&self, node: usize) -> NodeTally {
         assert!(node < NODES_MAX, "node {node} of {NODES_MAX}");
         NodeTally::read(&self.words, STATUS + node * node::STATUS_BYTES)
     }
 
-    /// Row `row` of the table. `None` past its end, or if it is nonsense. What it names lies
-    /// inside.
+    /// Row `row` of the table. `None` past the end of the table, or if the row is nonsense. Its
+    /// region is inside the carve-out.
     pub fn row(&self, row: usize) -> Option<RegionRow> {
         let is_there = row < ROWS_MAX;
         let found = is_there.then(|| RegionRow::read(&self.words, ROWS + row * row::BYTES))??;
         found.lies_in(self.memory().len()).then_some(found)
     }
 
-    /// Guest: the state of its side of a row.
+    /// Guest: writes the state of its side of a row.
     ///
     /// # Panics
-    /// If there is no such row.
+    /// There is no such row.
     pub fn set_side(&self, row: usize, state: SideState) {
         assert!(row < ROWS_MAX, "row {row} of {ROWS_MAX}");
         self.words.set(ROW_STATES + row * 4, state as u32);
@@ -399,7 +402,7 @@ impl<M: Memory> CarveOut<M> {
     /// Linux: the state of the guest's side of a row; `None` if it wrote nonsense.
     ///
     /// # Panics
-    /// If there is no such row.
+    /// There is no such row.
     pub fn side(&self, row: usize) -> Option<SideState> {
         assert!(row < ROWS_MAX, "row {row} of {ROWS_MAX}");
         SideState::of(self.words.get(ROW_STATES + row * 4))

@@ -1,13 +1,13 @@
-//! The nodes that a guest runs, and what each has done.
+//! The nodes that a guest runs, and the work of each so far.
 
 use sinew_link::{Memory, SharedWords};
 
 use crate::number_enum;
 use crate::text::Name;
 
-/// Numbers that the parameters of a node have in all.
+/// Most numbers in the parameters of a node together.
 pub const VALUES_MAX: usize = 48;
-/// Counters that a node shows.
+/// Most counters of a node.
 pub const COUNTERS_MAX: usize = 8;
 
 pub(crate) const ROW_BYTES: usize = 512;
@@ -18,7 +18,7 @@ const TRIAL: usize = ROW_BYTES - 8;
 const _: () = assert!(72 + VALUES_MAX * 8 <= TRIAL);
 
 number_enum! {
-    /// What is to go wrong on purpose in a guest, for drills.
+    /// A failure on purpose in a guest, for drills.
     Trial {
         /// Nothing.
         None = 0,
@@ -26,19 +26,19 @@ number_enum! {
         Error = 1,
         /// The node panics.
         Panic = 2,
-        /// An instruction that there is not.
+        /// An instruction that does not exist is executed.
         Undefined = 3,
         /// The first byte past the carve-out is read.
         DataAbort = 4,
-        /// Code is fetched from there.
+        /// Code is fetched from the first byte past the carve-out.
         PrefetchAbort = 5,
         /// The node uses more stack than it has.
         StackOverflow = 6,
-        /// The node never comes back from its update.
+        /// The node never returns from its update.
         Loop = 7,
         /// The node refuses to be made.
         FailStart = 8,
-        /// Garbage is written over all of the carve-out.
+        /// The whole carve-out is overwritten with garbage.
         Garbage = 9,
     }
 }
@@ -52,11 +52,11 @@ pub struct NodeRow {
     pub name: Name,
     /// Nominal spacing of its cycles.
     pub period_us: u32,
-    /// The values of its parameters one after the other, in the order of the kind's table.
+    /// The values of its parameters in sequence, in the order of the kind's table.
     pub values: [f64; VALUES_MAX],
-    /// How many there are.
+    /// Count of values.
     pub value_count: u32,
-    /// What goes wrong on purpose, and before which cycle.
+    /// The failure on purpose, and the cycle before which it comes.
     pub trial: (Trial, u32),
 }
 
@@ -87,7 +87,7 @@ impl NodeRow {
             period_us: words.get(at + 64),
             values: core::array::from_fn(value),
             value_count,
-            // Nonsense is nothing.
+            // An unknown number means no failure.
             trial: (
                 Trial::of(words.get(at + TRIAL)).unwrap_or(Trial::None),
                 words.get(at + TRIAL + 4),
@@ -96,7 +96,7 @@ impl NodeRow {
     }
 }
 
-/// What a node has done.
+/// The work of a node so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NodeTally {
     /// Updates, modulo 2^32: its heartbeat.
@@ -105,9 +105,10 @@ pub struct NodeTally {
     pub overruns: u32,
     /// Longest update.
     pub execution_us_max: u32,
-    /// Messages received, lost on the way in, sent, and dropped for want of room, modulo 2^32.
+    /// Messages received, lost before they were read, sent, and dropped for lack of room, modulo
+    /// 2^32.
     pub messages: [u32; 4],
-    /// What its kind counts, in the order of the kind's table, modulo 2^32.
+    /// The counters of its kind, in the order of the kind's table, modulo 2^32.
     pub counters: [u32; COUNTERS_MAX],
 }
 
@@ -119,7 +120,7 @@ impl NodeTally {
         }
         words.set(at + 8, execution_us_max);
         words.set(at + 4, overruns);
-        // Last: it is what others look at.
+        // Last, as the other side watches this word.
         words.set(at, cycles);
     }
 

@@ -1,16 +1,17 @@
-//! The registry: who made what, by name, and who holds it. It lies in the carve-out itself.
+//! The registry: which side made which named thing, and which sides hold it. It is stored in the
+//! carve-out itself.
 //!
-//! Each side has an allocator for half of the named memory, and a table of what it made; the other
-//! side reads that table and writes only how often it holds each entry. So every word has one
-//! writer. Two things must not be missed: a name that both sides make at once, and an entry that
-//! one side removes while the other takes hold of it. In both cases each side writes, fences, then
-//! looks at what the other wrote: at least one of them sees the other and steps back. (A chip
-//! without coherent caches has to map these tables uncached.)
+//! Each side has an allocator for half of the named memory, and a table of the things that it made.
+//! The other side reads that table, and writes only how often it holds each entry. So every word
+//! has one writer. Two conflicts must not be missed: a name that both sides make at once, and an
+//! entry that one side removes while the other attaches it. In both cases each side writes, fences,
+//! then reads what the other side wrote. So at least one of them sees the other and steps back. (A
+//! chip without coherent caches must map these tables uncached.)
 //!
-//! Where there is room is computed from this side's own copies, never from the shared bytes. What
-//! the other side's table says is copied, checked against its half of the memory, then used.
+//! Free room is computed from this side's own copies, never from the shared bytes. The other side's
+//! table is copied, checked against its half of the memory, then used.
 //!
-//! A name lives as long as the life of the guest: the next one begins with empty tables.
+//! Names last for one life of the guest: the next life begins with empty tables.
 
 use core::ops::Range;
 use core::sync::atomic::{Ordering, fence};
@@ -35,27 +36,27 @@ pub struct Registry<M> {
     me: MadeBy,
     epoch: u32,
     halves: [Range<u32>; 2],
-    /// What this side made, and the stamp that it wrote last.
+    /// The entries that this side made, and the stamp that it wrote last for each.
     mine: [(Option<SharedEntry>, u32); ENTRIES_MAX],
-    /// What this side holds, as it was when it was taken, and how often.
+    /// The entries that this side holds, as they were when attached, and how often.
     held: [(Option<SharedEntry>, u32); PLACES],
 }
 
-/// Something with a name, and how often each side holds it.
+/// A named thing, and how often each side holds it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SharedHolds {
     /// What it is.
     pub entry: SharedEntry,
     /// How often Linux holds it.
     pub linux: u32,
-    /// How often the guest holds it, as the guest says.
+    /// How often the guest holds it, as the guest wrote it.
     pub guest: u32,
 }
 
 type Piece<M> = PieceMemory<M>;
 
 impl<M: Memory + Clone> Registry<M> {
-    /// The view of one side, in the life that the header tells of. There must be one only.
+    /// The view of one side, in the life that the header gives. There must be only one.
     pub fn new(carve_out: CarveOut<M>, header: &Header, me: MadeBy) -> Registry<M> {
         let page = PAGE as u32;
         let middle = header.named_from + (header.size - header.named_from) / 2 / page * page;
@@ -64,12 +65,12 @@ impl<M: Memory + Clone> Registry<M> {
         Registry { carve_out, me, epoch: header.epoch, halves, mine, held }
     }
 
-    /// What has this name, whoever made it.
+    /// The thing with this name, whichever side made it.
     pub fn find(&self, name: Name) -> Option<SharedEntry> {
         (0..PLACES).filter_map(|place| self.entry(place)).find(|entry| entry.name == name)
     }
 
-    /// Everything at place `place` of 64, with its holders.
+    /// The thing at place `place` of 64, with its holders.
     pub fn at(&self, place: usize) -> Option<SharedHolds> {
         let entry = (place < PLACES).then(|| self.entry(place))??;
         let [linux, guest] =
@@ -77,16 +78,16 @@ impl<M: Memory + Clone> Registry<M> {
         Some(SharedHolds { entry, linux, guest })
     }
 
-    /// Everything that has a name.
+    /// All named things.
     pub fn list(&self) -> impl Iterator<Item = SharedHolds> {
         (0..PLACES).filter_map(|place| self.at(place))
     }
 
-    /// Finds what has this name, or makes it with this side's allocator. Tokens of a semaphore are
-    /// the other side's at first if it is made `for_peer`.
+    /// Finds the thing with this name, or makes it with this side's allocator. With `for_peer`, the
+    /// first tokens of a semaphore belong to the other side.
     ///
     /// # Errors
-    /// The name stands for something else, or what is wished for cannot be.
+    /// The name belongs to something else, or the wish cannot be met.
     pub fn get(
         &mut self,
         name: Name,
@@ -126,7 +127,7 @@ impl<M: Memory + Clone> Registry<M> {
         entry.write(&self.carve_out.words, ENTRIES[maker as usize] + index * BYTES);
         self.stamp(index, THERE);
         self.mine[index].0 = Some(entry);
-        // Either we see what the other side makes under this name, or it sees ours.
+        // Either we see the other side's entry of this name, or the other side sees ours.
         fence(Ordering::SeqCst);
         if self.theirs().any(|entry| entry.name == name) {
             self.mine[index].0 = None;
@@ -136,10 +137,10 @@ impl<M: Memory + Clone> Registry<M> {
         Ok(entry)
     }
 
-    /// Takes hold of what has this name; more than once, if it is asked to.
+    /// Attaches the thing with this name. It may be attached more than once.
     ///
     /// # Errors
-    /// There is none, or it goes at this moment.
+    /// There is no such thing, or it is being removed.
     pub fn attach(&mut self, name: Name) -> Result<SharedEntry, SharedRefusal> {
         if let Some(place) = self.holds(name) {
             let (entry, count) = self.held[place];
@@ -149,7 +150,7 @@ impl<M: Memory + Clone> Registry<M> {
         let entry = self.find(name).ok_or(SharedRefusal::Unknown)?;
         let place = place(&entry);
         self.set_hold(place, Some(entry), 1);
-        // Either we see that it goes, or who removes it sees us.
+        // Either we see that it is being removed, or the side that removes it sees our hold.
         fence(Ordering::SeqCst);
         if self.entry(place) != Some(entry) {
             self.set_hold(place, None, 0);
@@ -158,7 +159,7 @@ impl<M: Memory + Clone> Registry<M> {
         Ok(entry)
     }
 
-    /// Lets go of it once.
+    /// Detaches it once.
     ///
     /// # Errors
     /// This side does not hold it.
@@ -172,10 +173,10 @@ impl<M: Memory + Clone> Registry<M> {
         Ok(())
     }
 
-    /// Removes what this side made.
+    /// Removes a thing that this side made.
     ///
     /// # Errors
-    /// There is none, or a side holds it.
+    /// There is no such thing, or a side holds it.
     pub fn remove(&mut self, name: Name) -> Result<(), SharedRefusal> {
         let mine = self.mine.iter().position(|(entry, _)| entry.is_some_and(|it| it.name == name));
         let index = mine.ok_or(SharedRefusal::Unknown)?;
@@ -184,7 +185,8 @@ impl<M: Memory + Clone> Registry<M> {
             return Err(SharedRefusal::Attached);
         }
         self.stamp(index, LEAVING);
-        // Either we see that the other side takes hold, or it sees that this goes.
+        // Either we see that the other side attaches it, or the other side sees that it is being
+        // removed.
         fence(Ordering::SeqCst);
         if self.carve_out.words.get(hold(self.me.other(), place)) != 0 {
             self.stamp(index, THERE);
@@ -195,8 +197,8 @@ impl<M: Memory + Clone> Registry<M> {
         Ok(())
     }
 
-    /// The answer to what the other side asks of the registry; `None` if it asks for something
-    /// else.
+    /// The answer to a request of the other side to the registry; `None` if the request is for
+    /// something else.
     pub fn answer(&mut self, letter: &AgentLetter) -> Option<AgentLetter> {
         let name = letter.name;
         let outcome = match Ask::of(letter.what)? {
@@ -231,7 +233,7 @@ impl<M: Memory + Clone> Registry<M> {
     /// The bytes of a region that this side holds.
     ///
     /// # Errors
-    /// It does not hold it, or it is something else.
+    /// This side does not hold it, or it is something else.
     pub fn region(&self, name: Name) -> Result<SharedWords<Piece<M>>, SharedRefusal> {
         let entry = self.held(name, SharedClass::Region)?;
         self.piece(&entry).map(SharedWords::new)
@@ -246,24 +248,24 @@ impl<M: Memory + Clone> Registry<M> {
         Ok(Semaphore::new(self.piece(&entry)?, self.me as usize))
     }
 
-    /// Hands tokens of all semaphores to the other side where it waits for them; how many, at most
-    /// `u32::MAX`. To be called from time to time, whoever holds them.
+    /// Hands tokens of all semaphores to the other side where it waits for them. Returns how many,
+    /// at most `u32::MAX`. Must be called from time to time, whichever side holds the semaphores.
     pub fn serve_semaphores(&self) -> u32 {
         let all = (0..PLACES).filter_map(|place| self.entry(place));
         let semaphores = all.filter(|entry| entry.wish.class == SharedClass::Semaphore);
         let serve = |entry: SharedEntry| {
             let semaphore = Semaphore::new(self.piece(&entry).ok()?, self.me as usize);
-            // Garbage in it is told to who uses it.
+            // Garbage in it is reported to the code that uses it.
             semaphore.serve().ok()
         };
-        // Four semaphores full of made-up tokens are more than a number holds.
+        // Four semaphores full of invented tokens exceed a u32.
         semaphores.filter_map(serve).fold(0, u32::saturating_add)
     }
 
-    /// Sends a message through a queue that this side holds; whether there was room.
+    /// Sends a message through a queue that this side holds. Returns whether there was room.
     ///
     /// # Errors
-    /// As for [`Registry::region`]; the message has another size, or the queue is garbage.
+    /// As for [`Registry::region`]; or the message has another size, or the queue is garbage.
     pub fn send(&self, name: Name, message: &[u8]) -> Result<bool, SharedRefusal> {
         let (entry, way) = self.way(name, self.me)?;
         if message.len() != entry.wish.detail[0] as usize {
@@ -278,7 +280,7 @@ impl<M: Memory + Clone> Registry<M> {
         }
     }
 
-    /// Receives a message through a queue that this side holds; whether there was one.
+    /// Receives a message through a queue that this side holds. Returns whether there was one.
     ///
     /// # Errors
     /// As for [`Registry::send`].
@@ -292,10 +294,10 @@ impl<M: Memory + Clone> Registry<M> {
         reader.try_receive(message).map_err(|_| SharedRefusal::Corrupt)
     }
 
-    /// What this side holds under this name.
+    /// The entry that this side holds under this name.
     ///
     /// # Errors
-    /// Nothing, or something else.
+    /// It holds nothing under this name, or something else.
     pub fn held(&self, name: Name, class: SharedClass) -> Result<SharedEntry, SharedRefusal> {
         let place = self.holds(name).ok_or_else(|| self.lacks(name))?;
         let entry = self.held[place].0.ok_or(SharedRefusal::Detached)?;
@@ -317,7 +319,7 @@ impl<M: Memory + Clone> Registry<M> {
 
     fn piece(&self, entry: &SharedEntry) -> Result<Piece<M>, SharedRefusal> {
         let (memory, size) = (self.carve_out.memory().clone(), entry.wish.size as usize);
-        // Whole words, and all of them within the entry's pages.
+        // In whole words, all of them within the entry's pages.
         let piece = PieceMemory::new(memory, entry.offset as usize, size.next_multiple_of(4));
         piece.ok_or(SharedRefusal::Corrupt)
     }
@@ -328,7 +330,7 @@ impl<M: Memory + Clone> Registry<M> {
         if is_there { SharedRefusal::Detached } else { SharedRefusal::Unknown }
     }
 
-    /// Makes the memory of an entry what it begins as.
+    /// Sets the initial content of an entry's memory.
     fn prepare(&self, entry: &SharedEntry, for_peer: bool) -> Result<(), SharedRefusal> {
         match entry.wish.class {
             SharedClass::Region => {
@@ -348,7 +350,7 @@ impl<M: Memory + Clone> Registry<M> {
         Ok(())
     }
 
-    /// The first room of so many bytes in this side's half, by its own copies.
+    /// The first free room of `len` bytes in this side's half, by its own copies.
     fn room(&self, len: u32) -> Option<u32> {
         let half = &self.halves[self.me as usize];
         let ends = self.mine().map(|entry| entry.offset + pages(entry.wish.size));
@@ -370,7 +372,8 @@ impl<M: Memory + Clone> Registry<M> {
         (first..first + ENTRIES_MAX).filter_map(|place| self.entry(place))
     }
 
-    /// What is at a place: of this side its own copy, of the other side what stands there, checked.
+    /// The entry at a place: for this side its own copy, for the other side its table's entry,
+    /// checked.
     fn entry(&self, place: usize) -> Option<SharedEntry> {
         let (maker, index) = (place / ENTRIES_MAX, place % ENTRIES_MAX);
         if maker == self.me as usize {
@@ -405,7 +408,7 @@ impl<M: Memory + Clone> Registry<M> {
     }
 }
 
-/// Where a side says how often it holds what is at a place.
+/// Offset of the word in which a side writes how often it holds the entry at a place.
 fn hold(side: MadeBy, place: usize) -> usize {
     HOLDS[side as usize] + place * 4
 }
@@ -418,7 +421,7 @@ fn pages(size: u32) -> u32 {
     size.next_multiple_of(PAGE as u32)
 }
 
-/// Whether it is a text with an end, and nothing behind that.
+/// Whether it is a text with an end, and only zeros after it.
 fn is_name(name: Name) -> bool {
     let text = name.as_str();
     (1..=31).contains(&text.len()) && Name::new(text) == Some(name)

@@ -1,4 +1,4 @@
-//! Rows of the registry: what lies in the carve-out, and where.
+//! Rows of the table of regions: what is in the carve-out, and where.
 
 use sinew_link::{Memory, PieceMemory, RegionError, Shape, SharedWords};
 
@@ -8,7 +8,7 @@ use crate::{DATA, NODES_MAX, PAGE, number_enum};
 pub(crate) const BYTES: usize = 128;
 
 number_enum! {
-    /// Which way messages cross, as the guest sees it.
+    /// The direction of messages, as the guest sees it.
     Direction {
         /// The guest reads.
         In = 0,
@@ -24,21 +24,21 @@ number_enum! {
         Queue = 0,
         /// The newest.
         Latest = 1,
-        /// Every one that it is fast enough for.
+        /// Every one for which it is fast enough.
         Broadcast = 2,
     }
 }
 
 number_enum! {
-    /// How one side stands to a row.
+    /// The state of a side of a row.
     SideState {
-        /// It has not taken it.
+        /// It has not attached the region.
         Free = 0,
         /// It uses it.
         Attached = 1,
-        /// It has let go of it.
+        /// It has detached the region.
         Detached = 2,
-        /// It could not take it: the region was not as it must be.
+        /// It could not attach the region, whose bytes were not as expected.
         Refused = 3,
     }
 }
@@ -46,11 +46,11 @@ number_enum! {
 /// A region of a link between the two systems.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkRow {
-    /// The node of the guest at its end, by the table of nodes.
+    /// The guest's node at its end, as an index into the table of nodes.
     pub node: u32,
     /// Index of that node's port.
     pub port: u32,
-    /// Which way messages cross.
+    /// Direction of messages.
     pub direction: Direction,
     /// Which messages the reader gets.
     pub delivery: Delivery,
@@ -58,27 +58,27 @@ pub struct LinkRow {
     pub capacity: u32,
     /// Bytes of a message.
     pub message_size: u32,
-    /// Which bell wakes the reader; 0: none, it polls.
+    /// Number of the bell that wakes the reader; 0: none, it polls.
     pub bell: u32,
 }
 
-/// Something that lies in the carve-out.
+/// A region in the carve-out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RegionRow {
     /// Its name, unique.
     pub name: Name,
     /// First byte, a multiple of [`PAGE`].
     pub offset: u32,
-    /// Bytes.
+    /// Size in bytes.
     pub size: u32,
     /// Hash of the message's type.
     pub hash: u32,
-    /// What is to be known of the link.
+    /// The link that uses the region.
     pub link: LinkRow,
 }
 
 impl RegionRow {
-    /// Whether it begins at a page and lies behind the tables, in so many bytes.
+    /// Whether it begins at a page, after the tables, and ends within `size` bytes.
     pub fn lies_in(&self, size: usize) -> bool {
         let (offset, len) = (self.offset as usize, self.size as usize);
         let ends = offset.checked_add(len).is_some_and(|end| end <= size);
@@ -96,10 +96,10 @@ impl RegionRow {
         if self.link.bell == 0 { shape } else { shape.parking() }
     }
 
-    /// Linux: makes its region, with nothing in it. To be called before anybody attaches.
+    /// Linux: makes its region, with nothing in it. Must be called before any side attaches.
     ///
     /// # Errors
-    /// It does not lie in this memory, or has no such shape.
+    /// It is not inside this memory, or has no possible shape.
     pub fn create<M: Memory>(&self, carve_out: M) -> Result<(), RegionError> {
         let (offset, shape) = (self.offset as usize, self.shape());
         let (len, needed) = (carve_out.len(), offset.saturating_add(self.size as usize));

@@ -1,4 +1,4 @@
-//! Named memory: what one side makes and both find by name.
+//! Named memory: things that one side makes and both find by name.
 
 use sinew_link::semaphore::SEMAPHORE_BYTES;
 use sinew_link::{Memory, Shape, SharedWords};
@@ -6,21 +6,21 @@ use sinew_link::{Memory, Shape, SharedWords};
 use crate::number_enum;
 use crate::text::Name;
 
-/// Entries that each side makes at most.
+/// Most entries that each side makes.
 pub const ENTRIES_MAX: usize = 32;
-/// Bytes of one thing at most; past it the wish is refused.
+/// Most bytes of one thing. A larger wish is refused.
 pub const SHARED_BYTES_MAX: u32 = 1 << 20;
-/// Bytes that each side gives out in all, so that a side that leaks leaves room to see it.
+/// Most bytes that each side gives out in all, so that a side that leaks still leaves some room.
 pub const SHARED_QUOTA: u32 = 4 << 20;
-/// Bytes of a message of a message queue at most.
+/// Most bytes of a message of a message queue.
 pub const QUEUE_MESSAGE_MAX: u32 = 4096;
-/// Messages that a message queue holds at most, each way.
+/// Most messages in a message queue, in each direction.
 pub const QUEUE_CAPACITY_MAX: u32 = 256;
 
 pub(crate) const BYTES: usize = 128;
 
 number_enum! {
-    /// Whose allocator made a thing: one of the two systems.
+    /// The side whose allocator made a thing.
     MadeBy {
         /// Linux.
         Linux = 0,
@@ -30,7 +30,7 @@ number_enum! {
 }
 
 impl MadeBy {
-    /// The other one.
+    /// The other side.
     pub fn other(self) -> MadeBy {
         match self {
             MadeBy::Linux => MadeBy::Guest,
@@ -48,7 +48,7 @@ impl MadeBy {
 }
 
 number_enum! {
-    /// What a name stands for.
+    /// The class of a named thing.
     SharedClass {
         /// Bytes.
         Region = 1,
@@ -71,13 +71,13 @@ impl SharedClass {
 }
 
 number_enum! {
-    /// Why a side does not do what it was asked for. The numbers stand in answers.
+    /// Why a side refuses a request. The numbers are used in answers.
     SharedRefusal {
-        /// The name stands for something else.
+        /// The name belongs to something else.
         Taken = 1,
         /// Nobody has made such a thing.
         Unknown = 2,
-        /// It is too small, too large, or of a shape that cannot be.
+        /// It is too small, too large, or of an impossible shape.
         BadSize = 3,
         /// All entries are in use.
         TooMany = 4,
@@ -93,19 +93,19 @@ number_enum! {
         WrongClass = 9,
         /// It holds messages of another type.
         WrongHash = 10,
-        /// No name.
+        /// It is not a valid name.
         BadName = 11,
-        /// What was asked for is not understood.
+        /// The request is not understood.
         BadRequest = 12,
         /// The image has no such job.
         NoJob = 13,
         /// The job answered with an error.
         JobFailed = 14,
-        /// Another job is still at work.
+        /// Another job is still running.
         Busy = 15,
         /// The graph's guest has no such node.
         NoNode = 16,
-        /// The other side wrote what it must not.
+        /// The other side wrote a value that is not allowed.
         Corrupt = 17,
         /// The deadline is over.
         Late = 18,
@@ -156,16 +156,16 @@ impl core::fmt::Display for SharedRefusal {
 
 impl core::error::Error for SharedRefusal {}
 
-/// What is to be made.
+/// The thing that shall be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SharedWish {
     /// What it is.
     pub class: SharedClass,
     /// Bytes.
     pub size: u32,
-    /// Hash of what is in it; both sides compare it. 0 where it is bytes.
+    /// Hash of its content, which both sides compare. 0 for plain bytes.
     pub hash: u32,
-    /// Of a semaphore its first tokens; of a queue the bytes of a message and the capacity.
+    /// For a semaphore its first tokens; for a queue the bytes of a message and the capacity.
     pub detail: [u32; 2],
 }
 
@@ -175,13 +175,14 @@ impl SharedWish {
         SharedWish { class: SharedClass::Region, size, hash, detail: [0; 2] }
     }
 
-    /// A semaphore with so many tokens at first.
+    /// A semaphore with `tokens` tokens at first.
     pub fn semaphore(tokens: u32) -> SharedWish {
         let class = SharedClass::Semaphore;
         SharedWish { class, size: SEMAPHORE_BYTES as u32, hash: 0, detail: [tokens, 0] }
     }
 
-    /// A message queue for messages of so many bytes, with room for so many each way.
+    /// A message queue for messages of `message_size` bytes, with room for `capacity` in each
+    /// direction.
     pub fn queue(message_size: u32, capacity: u32, hash: u32) -> SharedWish {
         let detail = [message_size, capacity];
         let wish = SharedWish { class: SharedClass::Queue, size: 0, hash, detail };
@@ -189,7 +190,7 @@ impl SharedWish {
         SharedWish { size, ..wish }
     }
 
-    /// Whether it can be.
+    /// Whether such a thing is possible.
     pub fn is_sound(&self) -> bool {
         let of_class = match self.class {
             SharedClass::Region => true,
@@ -221,7 +222,7 @@ impl SharedWish {
     }
 }
 
-/// Something with a name, copied out of the table and checked.
+/// A named thing, copied out of the table and checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SharedEntry {
     /// Its name.
@@ -232,7 +233,7 @@ pub struct SharedEntry {
     pub index: u32,
     /// First byte in the carve-out.
     pub offset: u32,
-    /// In which life of the guest it was made.
+    /// The life of the guest in which it was made.
     pub epoch: u32,
     /// What it is.
     pub wish: SharedWish,
@@ -255,8 +256,8 @@ impl SharedEntry {
         }
     }
 
-    /// Reads an entry that is there and does not change meanwhile, with its stamp. What it says is
-    /// not checked, but for its class.
+    /// Reads an entry, with its stamp, if it is there and does not change meanwhile. Only its class
+    /// is checked.
     pub(crate) fn read<M: Memory>(
         words: &SharedWords<M>,
         at: usize,
@@ -272,7 +273,7 @@ impl SharedEntry {
         let wish = SharedWish { class, size: word(2), hash: word(3), detail: [word(4), word(5)] };
         let (name, offset, epoch) = (Name::read(words, at + 4), word(1), word(6));
         let entry = SharedEntry { name, maker, index, offset, epoch, wish };
-        // Who wrote a word of a later change wrote its stamp before; both are acquired.
+        // A writer of a word of a later change wrote its stamp before that word; both are acquired.
         (words.get(at) == stamp).then_some((entry, stamp))
     }
 }

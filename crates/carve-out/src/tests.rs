@@ -46,7 +46,7 @@ fn header_of(row: RegionRow) -> Header {
     Header { size: SIZE as u32, epoch: 7, nodes: 1, rows: 1, named_from }
 }
 
-/// A carve-out as Linux begins it, and as the guest sees it.
+/// A carve-out that Linux has begun, as Linux and as the guest see it.
 fn both() -> (CarveOut<Region>, CarveOut<Region>, Header) {
     let memory = Region::anonymous(SIZE).expect("memory");
     let linux = CarveOut::create(memory.clone()).expect("long enough");
@@ -121,7 +121,7 @@ fn a_row_lies_inside_and_behind_the_tables() {
 }
 
 /// Every word of the tables is overwritten with garbage, again and again, while both sides read all
-/// of it: each answer is one of those that there are, and nobody panics.
+/// of it. Each answer must be a valid one, and there is no panic.
 #[test]
 fn garbage_is_read_as_nothing_or_as_something_within_bounds() {
     let (linux, guest, _) = both();

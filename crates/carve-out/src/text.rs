@@ -1,4 +1,4 @@
-//! Names of at most 32 bytes, as they stand in words.
+//! Names of at most 32 bytes, as they are stored in words.
 
 use core::fmt;
 
@@ -7,19 +7,19 @@ use sinew_link::{Memory, SharedWords};
 /// Bytes of a name.
 pub(crate) const NAME_BYTES: usize = 32;
 
-/// A name of at most 32 bytes: UTF-8, the rest zero.
+/// A name of at most 32 bytes: UTF-8, padded with zeros.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Name([u8; NAME_BYTES]);
 
 impl Name {
-    /// `None` if it is longer, or holds a zero.
+    /// `None` if it is longer, or contains a zero.
     pub fn new(text: &str) -> Option<Name> {
         let mut bytes = [0; NAME_BYTES];
         bytes.get_mut(..text.len())?.copy_from_slice(text.as_bytes());
         (!text.as_bytes().contains(&0)).then_some(Name(bytes))
     }
 
-    /// The text. What is no UTF-8 shows up to where it is none.
+    /// The text. If it is not UTF-8, only the valid part before the first error.
     pub fn as_str(&self) -> &str {
         let len = self.0.iter().position(|byte| *byte == 0).unwrap_or(NAME_BYTES);
         match core::str::from_utf8(&self.0[..len]) {
@@ -32,7 +32,7 @@ impl Name {
         &self.0
     }
 
-    /// Whatever stands there: its text ends at the first zero.
+    /// A name of any bytes. Its text ends at the first zero.
     pub(crate) fn of_bytes(bytes: [u8; NAME_BYTES]) -> Name {
         Name(bytes)
     }
@@ -60,7 +60,7 @@ impl fmt::Debug for Name {
     }
 }
 
-/// Writes bytes, a multiple of 4.
+/// Writes bytes; their count is a multiple of 4.
 pub(crate) fn write_bytes<M: Memory>(words: &SharedWords<M>, at: usize, bytes: &[u8]) {
     let (parts, _) = bytes.as_chunks::<4>();
     for (i, part) in parts.iter().enumerate() {
@@ -68,7 +68,7 @@ pub(crate) fn write_bytes<M: Memory>(words: &SharedWords<M>, at: usize, bytes: &
     }
 }
 
-/// Reads bytes, a multiple of 4.
+/// Reads bytes; their count is a multiple of 4.
 pub(crate) fn read_bytes<M: Memory>(words: &SharedWords<M>, at: usize, bytes: &mut [u8]) {
     let (parts, _) = bytes.as_chunks_mut::<4>();
     for (i, part) in parts.iter_mut().enumerate() {

@@ -1,7 +1,7 @@
-//! One lie at a time: of a carve-out in full use each word in turn is made something else, and
-//! Linux does all that it does with one. What is not looked at before it is used shows here for
-//! sure, where a peer that rages (crates/agent/tests/hostile) meets it by luck. The memory lies
-//! between two pages that nobody may touch.
+//! One false word at a time: in a carve-out in full use each word in turn is changed, and Linux
+//! does everything that it does with a carve-out. A value that is used without a check always shows
+//! here, while the random peer of crates/agent/tests/hostile finds it only by chance. The memory
+//! lies between two guard pages.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -14,7 +14,7 @@ use sinew_core::sys::Region;
 use sinew_link::{Memory, PieceMemory, broadcast, latest, queue};
 
 const SIZE: usize = SIZE_MIN;
-/// Around each of these a word often means something else.
+/// Near to each of these values a word often changes its meaning.
 const LIES: [u32; 8] = [0, 1, 3, 4096, 1 << 30, i32::MAX as u32 + 1, u32::MAX - 1, u32::MAX];
 const NAMES: [&str; 6] = ["r", "s", "q", "of_guest", "s_of_guest", "q_of_guest"];
 
@@ -69,7 +69,7 @@ impl Side {
     }
 }
 
-/// A guest in full use: everything has been made, and everything is on its way.
+/// A guest in full use: everything has been made, and there is a message in everything.
 fn in_use(memory: &Region) -> Header {
     let carve_out = CarveOut::create(memory.clone()).expect("long enough");
     let (values, trial) = ([0.5; VALUES_MAX], (Trial::None, 0));
@@ -120,7 +120,7 @@ fn read_tables(memory: &Region) {
     assert!(header.nodes as usize <= NODES_MAX && header.rows as usize <= ROWS_MAX);
     let _ = (carve_out.state(5), carve_out.ordered(), carve_out.tally(0), carve_out.side(0));
     assert!(carve_out.fault().is_none_or(|fault| !fault.to_string().is_empty()));
-    // Behind the last one there are zeros.
+    // After the last row there are zeros.
     for at in 0..4 {
         assert!(carve_out.node(at).is_none_or(|row| row.value_count as usize <= VALUES_MAX));
         let Some(row) = carve_out.row(at) else { continue };
@@ -183,8 +183,9 @@ fn use_links(memory: &Region) {
     }
 }
 
-/// Which words lie at a time, and what. Each alone in which something stands, or in one of the four
-/// before it: the length of a text of no bytes is one of them. Of a block all others together.
+/// Which words are changed at a time, and to what. A word that is not zero, or one of the four
+/// after such a word, is changed alone; the length of an empty text is one of these. The other
+/// words of a block are changed together.
 fn cases(good: &[u32]) -> Vec<(Vec<usize>, u32)> {
     const BLOCK: usize = 64;
     let is_used = |at: &usize| good[at.saturating_sub(4)..=*at].iter().any(|word| *word != 0);
@@ -210,7 +211,7 @@ fn any_word_may_be_a_lie() {
         words.iter().zip(&good).for_each(|(word, good)| word.store(*good, Relaxed));
         let mut linux = Side::open(&memory, &header, MadeBy::Linux).expect("still good");
         linux.make(&NAMES[..3]);
-        // It is told before Linux holds what it uses, or after that.
+        // The word changes before Linux holds the things that it uses, or after that.
         if case.is_multiple_of(2) {
             linux.hold_all();
         }

@@ -1,4 +1,4 @@
-//! The asker's end of the control socket: finds the runs of this user, and talks to one.
+//! The client's end of the control socket: finds the runs of this user, and talks to one.
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, ErrorKind, IoSliceMut, Read, Write};
@@ -21,14 +21,14 @@ use sinew_core::sys::peer_of;
 use super::{Answer, HANDED_MAX, Line, Request, VERSION, place, to_line};
 use crate::traces::RunLayout;
 
-/// How long a run may take to accept and to answer. It looks at its socket many times a second, so
+/// How long a run may take to accept and to answer. A run polls its socket many times a second, so
 /// one that needs longer is stopped, or hangs.
 pub const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 
-/// Bytes of an answer. A thousand domains take 1 MB; what sends more is no run.
+/// Most bytes of an answer. A thousand domains take 1 MB; a peer that sends more is not a run.
 const ANSWER_LEN_MAX: usize = 64 << 20;
 
-/// A run that may be there.
+/// A run that may exist.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FoundRun {
     /// Its process.
@@ -37,7 +37,7 @@ pub struct FoundRun {
     pub socket: PathBuf,
 }
 
-/// Every run of this user, by process. The sockets of runs that were killed are removed.
+/// All runs of this user, by process. The sockets of runs that were killed are removed.
 pub fn runs() -> Vec<FoundRun> {
     let mut runs: Vec<_> =
         place::folders().iter().flat_map(|folder| look(folder, place::ENDING)).collect();
@@ -50,8 +50,8 @@ pub(super) fn remove_stale(folder: &Path) {
     look(folder, place::TAP_ENDING);
 }
 
-/// The runs whose sockets have this ending in a folder, less those that are stale: nobody listens,
-/// and the process is gone.
+/// The runs in a folder whose sockets have this ending. A socket is stale if its process is gone
+/// and nobody listens. Stale sockets are removed.
 fn look(folder: &Path, ending: &str) -> Vec<FoundRun> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let sockets = entries.filter_map(|entry| {
@@ -64,7 +64,7 @@ fn look(folder: &Path, ending: &str) -> Vec<FoundRun> {
             && dial(&run.socket).is_err_and(is_refused)
     };
     let (stale, there): (Vec<_>, Vec<_>) = sockets.partition(is_stale);
-    // Somebody else may have removed it just now.
+    // Another process may have removed the socket just now.
     stale.iter().for_each(|run| drop(fs::remove_file(&run.socket)));
     there
 }
@@ -81,7 +81,7 @@ fn dial(socket: &Path) -> io::Result<UnixStream> {
 #[derive(Debug)]
 pub struct Connection {
     input: BufReader<UnixStream>,
-    /// What came of a line that is not whole yet.
+    /// The part of a line that has arrived so far.
     line: Vec<u8>,
     /// The run's process, if it can be seen from here.
     process: Option<OwnedFd>,
@@ -91,7 +91,7 @@ impl Connection {
     /// Connects to a run.
     ///
     /// # Errors
-    /// `ConnectionRefused` or `NotFound` if it has ended; otherwise what is wrong.
+    /// `ConnectionRefused` or `NotFound` if the run has ended; otherwise what is wrong.
     pub fn open(socket: &Path) -> io::Result<Connection> {
         let stream = dial(socket).map_err(explain)?;
         let (process, uid) = peer_of(stream.as_fd())?;
@@ -101,40 +101,41 @@ impl Connection {
             let text = format!("{socket} is of user {uid}, expected {ours}; remove it");
             return Err(io::Error::new(ErrorKind::PermissionDenied, text));
         }
-        // None: it is in another pid namespace, or just gone, which the connection will tell.
+        // `None`: the process is in another pid namespace, or has just ended; the connection will
+        // tell.
         let pid = Pid::from_raw(process as i32);
         let process = pid.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
         Ok(Connection { input: BufReader::new(stream), line: Vec::new(), process })
     }
 
-    /// A connection that the run has made itself, to one of its services.
+    /// A connection that the run itself has made to one of its services.
     pub fn over(stream: UnixStream) -> Connection {
         Connection { input: BufReader::new(stream), line: Vec::new(), process: None }
     }
 
-    /// The same connection for another thread, which only asks.
+    /// The same connection for another thread, which only sends requests.
     ///
     /// # Errors
-    /// No descriptor is left for it.
+    /// No file descriptor is left for it.
     pub fn to_ask(&self) -> io::Result<Connection> {
         Ok(Connection::over(self.input.get_ref().try_clone()?))
     }
 
-    /// Asks, and waits for no answer: [`Connection::next`] has it.
+    /// Sends a request and does not wait for the answer; [`Connection::next`] reads it.
     ///
     /// # Errors
-    /// If the run has closed the connection. It may have said why: that is the next line.
+    /// If the run has closed the connection. The run may have said why: that is the next line.
     pub fn send(&mut self, request: &Request) -> io::Result<()> {
         self.input.get_mut().write_all(&to_line(request)).map_err(explain)
     }
 
-    /// Asks, and waits for the first line of the answer.
+    /// Sends a request and waits for the first line of the answer.
     ///
     /// # Errors
     /// If the run does not answer, or ends.
     pub fn ask(&mut self, request: &Request) -> io::Result<Answer> {
-        // A run that takes no more connections says so before it closes this one: then only the
-        // writing fails.
+        // A run that takes no more connections says so before it closes this one. Then only sending
+        // fails, and the answer can still be read.
         let sent = self.send(request);
         match self.next(Some(ANSWER_WITHIN)) {
             Ok(Some(answer)) => Ok(answer),
@@ -157,12 +158,13 @@ impl Connection {
         })
     }
 
-    /// The next line, for which it waits `limit` at most; `None` if the run closed the connection.
+    /// The next line. Waits for it at most `limit`. `None` if the run has closed the connection.
     ///
     /// # Errors
-    /// `TimedOut` after `limit`; a line may come later. Any other error is the connection's end.
+    /// `TimedOut` after `limit`; a line may still arrive later. After any other error the
+    /// connection is over.
     pub fn next(&mut self, limit: Option<Duration>) -> io::Result<Option<Answer>> {
-        // No time at all would mean for ever.
+        // A timeout of zero would mean no limit.
         let limit = limit.map(|limit| limit.max(Duration::from_millis(1)));
         self.input.get_ref().set_read_timeout(limit)?;
         let room = ANSWER_LEN_MAX - self.line.len();
@@ -173,7 +175,8 @@ impl Connection {
                 let text = format!("an answer is longer than {ANSWER_LEN_MAX} bytes");
                 return Err(io::Error::other(text));
             }
-            // The end, perhaps in the middle of a line that nobody will get.
+            // The connection has ended, perhaps in the middle of a line that will never be
+            // complete.
             Ok(_) => return Ok(None),
             Err(error) if error.kind() == ErrorKind::ConnectionReset => return Ok(None),
             Err(error) if error.kind() == ErrorKind::WouldBlock => {
@@ -185,22 +188,22 @@ impl Connection {
         parse_answer(&line).map(Some)
     }
 
-    /// Waits until the run's process has ended, `limit` at most; whether it has. A process that
-    /// cannot be seen from here counts as ended.
+    /// Waits at most `limit` until the run's process has ended. Returns whether it has ended. A
+    /// process that cannot be seen from here counts as ended.
     pub fn wait_for_end(&self, limit: Duration) -> bool {
         let Some(process) = &self.process else { return true };
         let mut waits = [PollFd::new(process, PollFlags::IN)];
         let limit = timespec(limit.as_nanos() as u64);
-        // A signal that ends the wait early is one for this process: then it ends too.
+        // Only a signal to this process ends the wait early, and then this process ends too.
         poll(&mut waits, Some(&limit)).is_ok_and(|ended| ended > 0)
     }
 }
 
-/// What stands in the records of a run, and for each of its threads a descriptor of its trace, for
-/// reading only.
+/// The layout of the records of a run, and for each of its threads a read-only descriptor of its
+/// trace.
 ///
 /// # Errors
-/// As for [`Connection::ask`]; or what the run says instead.
+/// As for [`Connection::ask`], or the run sends another answer.
 pub fn traces(socket: &Path) -> io::Result<(RunLayout, Vec<OwnedFd>)> {
     let mut connection = Connection::open(socket)?;
     connection.send(&Request::Traces {})?;
@@ -229,7 +232,7 @@ pub fn traces(socket: &Path) -> io::Result<(RunLayout, Vec<OwnedFd>)> {
     }
 }
 
-/// Takes what has come, with its descriptors; 0 at the end.
+/// Receives the next bytes, with their descriptors. Returns 0 at the end.
 fn receive(
     stream: &UnixStream,
     line: &mut Vec<u8>,
@@ -267,7 +270,7 @@ fn parse_answer(line: &[u8]) -> io::Result<Answer> {
     }
 }
 
-/// The same error in words for a user, where the kernel's would not say enough.
+/// The same error in words for the user, if the kernel's own words do not say enough.
 fn explain(error: io::Error) -> io::Error {
     let kind = error.kind();
     let text = match kind {

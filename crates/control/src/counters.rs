@@ -1,9 +1,9 @@
-//! What is counted of each node of a service domain: its process writes, the supervisor reads.
+//! Counters of each node of a service domain: its process writes them, the supervisor reads them.
 
 use sinew_core::sys::Region;
 use sinew_link::counter;
 
-/// What is counted for each node of a service domain. The counters outlive the process.
+/// What is counted for each node of a service domain. The counters outlive the service's process.
 pub const COUNTERS: [&str; 6] = ["beats", "received", "lost", "sent", "dropped", "ended"];
 /// Heartbeats.
 pub const BEATS: u32 = 0;
@@ -18,10 +18,10 @@ pub const DROPPED: u32 = 4;
 /// How often the node has ended.
 pub const ENDED: u32 = 5;
 
-/// Tells the counters of a service from other regions.
+/// Distinguishes the counters of a service from other regions.
 const NAMES_HASH: u32 = u32::from_le_bytes(*b"serv");
 
-/// The shape of a service node's counters.
+/// The layout of a service node's counters.
 pub const fn counters_shape() -> sinew_link::Shape {
     counter::shape(COUNTERS.len() as u32, NAMES_HASH)
 }
@@ -34,7 +34,7 @@ pub fn open_counters() -> std::io::Result<Region> {
     Ok(region)
 }
 
-/// What the supervisor reads of a service node.
+/// The supervisor's view of a service node's counters.
 pub struct Counted(counter::Reader<Region>);
 
 impl Counted {
@@ -54,7 +54,7 @@ impl Counted {
         self.get(BEATS)
     }
 
-    /// How often the node has ended, in all lives of its domain.
+    /// How often the node has ended, over all restarts of its domain.
     pub fn ends(&self) -> u64 {
         self.get(ENDED)
     }

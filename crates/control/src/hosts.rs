@@ -1,9 +1,9 @@
-//! Who may speak to a server: by the names that a browser says it has called, and the page it has
-//! the call from.
+//! Which callers may use a server. It is decided by the name that the browser called, and by the
+//! site of the page that called.
 //!
 //! A page of any site can make a browser call this machine, and the owner of a site can make its
-//! name point here (DNS rebinding). Both show in what the browser sends: `Host` is the name that
-//! was called, `Origin` the site of the page.
+//! name point here (DNS rebinding). Both can be seen in the browser's headers: `Host` is the name
+//! that was called, `Origin` is the site of the page.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -18,24 +18,24 @@ pub struct Hosts {
 /// Whether the port in a name must be the server's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PortRule {
-    /// It must.
+    /// The port must be the server's own.
     Own,
-    /// Any: what a tunnel or a proxy brings may have been called at another one.
+    /// Any port: a call through a tunnel or a proxy may have named another port.
     Any,
 }
 
 impl Hosts {
-    /// Of a server that listens at this address, and is also known by these names.
+    /// The names of a server that listens at this address and is also known by these names.
     pub fn new(address: SocketAddr, named: &[String]) -> Hosts {
         Hosts { address, named: named.iter().map(|name| name.to_ascii_lowercase()).collect() }
     }
 
-    /// The same of a server that got this address: what it asked for may have been any port.
+    /// Sets the address that the server got: it may have asked for any free port.
     pub fn listen_at(&mut self, address: SocketAddr) {
         self.address = address;
     }
 
-    /// Why `host` is refused, and what to change: `of` says whose 'hosts' list the names.
+    /// Why `host` is refused, and what to change. `of` says whose 'hosts' list the names.
     pub fn refusal(&self, host: &str, of: &str) -> String {
         format!(
             "'{host}' is not a name of this server, which is {}; to allow it, add it to 'hosts' of \
@@ -44,7 +44,7 @@ impl Hosts {
         )
     }
 
-    /// Whether a text can be a name in a list of them: no scheme, no path.
+    /// Whether a text can be a name in such a list: it has no scheme and no path.
     pub fn is_name(text: &str) -> bool {
         let is_fit = |c: char| c.is_ascii_alphanumeric() || "-._:[]".contains(c);
         !text.is_empty() && text.chars().all(is_fit)
@@ -64,8 +64,8 @@ impl Hosts {
         is_listed || (is_port && self.is_own_name(name))
     }
 
-    /// Whether a page of `origin` is one of the server that it called by the name `host`; both in
-    /// lower case.
+    /// Whether a page of `origin` belongs to the server that it called by the name `host`. Both are
+    /// in lower case.
     pub fn is_same(origin: &str, host: &str) -> bool {
         let site = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
         site == Some(host)
@@ -86,8 +86,8 @@ impl Hosts {
         !self.address.ip().is_loopback()
     }
 
-    /// `localhost`, or an address that this server listens at. What is called by its address was
-    /// not called by a name that somebody else could point here.
+    /// `localhost`, or an address that this server listens at. A call by address was not made by a
+    /// name that somebody else could point here.
     fn is_own_name(&self, name: &str) -> bool {
         let bare = name.strip_prefix('[').and_then(|name| name.strip_suffix(']'));
         match bare.unwrap_or(name).parse::<IpAddr>() {

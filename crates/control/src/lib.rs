@@ -1,5 +1,6 @@
-//! How a run is seen and reached: what it says of itself ([`status`], [`counters`]), and a Unix
-//! socket on which it answers what it is asked, one JSON object per line each way.
+//! How others see a run and reach it. [`status`] and [`counters`] hold what a run says about
+//! itself. A Unix socket takes requests and gives answers, one JSON object per line in each
+//! direction.
 //!
 //! ```text
 //! > {"sinew": 1, "request": "status"}
@@ -16,12 +17,12 @@
 //! < {"sinew":1,"end":17}
 //! ```
 //!
-//! With `follow` there is no end: every further event follows as it happens. Events that the run no
-//! longer keeps come as `{"sinew":1,"missed":7}`.
+//! With `follow` there is no end: every further event is sent as it happens. Events that the run no
+//! longer keeps are sent as `{"sinew":1,"missed":7}`.
 //!
-//! The socket stands in a folder that only its owner may enter ([`place`]), has mode 0600, and the
-//! kernel is asked who is at the other end: another user cannot attach. What a peer sends is
-//! hostile input all the same: everything about it is bounded ([`Server`]).
+//! The socket is in a folder that only its owner may enter ([`place`]), and has mode 0600. The
+//! kernel is asked who is at the other end, so another user cannot attach. What a peer sends is
+//! hostile input all the same, so all of it is bounded ([`Server`]).
 
 pub mod client;
 pub mod counters;
@@ -52,111 +53,112 @@ use crate::traces::RunLayout;
 pub use spec::{Spec, WrittenImages, WrittenTuning};
 pub use supervisor::Supervisor;
 
-/// Version of the protocol: the first key of every line. Whoever speaks another one is told so.
+/// Version of the protocol: the first key of every line. A peer with another version is told so.
 pub const VERSION: u64 = 1;
 
-/// Bytes of a request with its newline. Ours take 60, and what is known of 23 other hosts 10 000; a
-/// longer one is refused, and its sender with it.
+/// Most bytes of a request with its newline. Our requests take 60, and the figures of 23 other
+/// hosts take 10 000. A longer request is refused, and its sender is disconnected.
 pub const REQUEST_LEN_MAX: usize = 16_384;
 
-/// What is asked of a run.
+/// A request to a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "request", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Request {
-    /// What it looks like now: [`Answer::Status`].
+    /// For the current status: [`Answer::Status`].
     Status {},
-    /// What stands in the records of the core's cycles, and where they are: [`Answer::Traces`].
+    /// For the layout of the records of the core's cycles, and for the records: [`Answer::Traces`].
     Traces {},
-    /// To stop in order: [`Answer::Done`] at once; the end comes later.
+    /// To stop in order. [`Answer::Done`] comes at once, the end comes later.
     Stop {},
-    /// To stop the core, with safe outputs at the next cycle boundary: [`Answer::Done`] at once. In
-    /// a graph that holds, the services go on, and [`Request::Reset`] starts the core again; any
-    /// other graph ends.
+    /// To stop the core, with safe outputs at the next cycle boundary. [`Answer::Done`] comes at
+    /// once. In a graph with `hold`, the services go on, and [`Request::Reset`] starts the core
+    /// again. Any other graph ends.
     Halt {
         /// Why, in a few words.
         #[serde(default)]
         reason: Option<String>,
     },
-    /// To start the core again after it has stopped, for whatever reason, in a graph that holds.
+    /// To start the core again after it has stopped for any reason, in a graph with `hold`.
     Reset {},
-    /// From a service only: where people find what it serves.
+    /// From a service only: the address at which people reach it.
     Announce {
         /// Such as `http://127.0.0.1:8600/`.
         address: String,
     },
-    /// From a service only: something that people should know at once; it becomes an event.
+    /// From a service only: something that people should know at once. It becomes an event.
     Alarm {
         /// What and why, in a sentence.
         text: String,
     },
-    /// From a service only: for the edited graph that it is to prepare: [`Answer::Edition`].
+    /// From a service only: for the edited graph that it must prepare: [`Answer::Edition`].
     Edition {},
-    /// From a service only: whether it has all that an edited graph needs.
+    /// From a service only: whether it has everything that an edited graph needs.
     Prepared {
         /// Of the edited graph.
         number: u32,
-        /// Why it cannot have it.
+        /// Why the service cannot prepare it.
         #[serde(default)]
         refused: Option<String>,
     },
-    /// From a service only: its flows begin in the edited graph now.
+    /// From a service only: its new flows now begin in the edited graph.
     Swapped {
         /// Of the edited graph.
         number: u32,
-        /// So many have begun in the graph before, and end there.
+        /// The number of flows that began in the previous graph, and end there.
         flows: u64,
     },
     /// From a service only: what some of its flow nodes have done so far.
     Figures {
-        /// A few of them; a request is short.
+        /// Some of its nodes: a request is short.
         nodes: Vec<FlowFigures>,
     },
-    /// From a service only: its threads for work that blocks.
+    /// From a service only: the state of its threads for work that blocks.
     Pool {
-        /// What they are at now.
+        /// Their state now.
         pool: PoolStatus,
     },
-    /// From a service only: what it knows of the other hosts of the graph.
+    /// From a service only: what it knows about the other hosts of the graph.
     Hosts {
-        /// All of them.
+        /// All other hosts.
         hosts: Vec<HostStatus>,
     },
-    /// From a service only: that the job of the run is done, or has failed: the run stops in order,
-    /// and its exit status tells.
+    /// From a service only: the job of the run is done, or has failed. The run stops in order, and
+    /// its exit status shows which.
     Finish {
-        /// Why it has failed.
+        /// Why the job has failed.
         #[serde(default)]
         error: Option<String>,
     },
-    /// To restart a service: [`Answer::Done`] at once; that it is ready again is an event.
+    /// To restart a service. [`Answer::Done`] comes at once; an event says when the service is
+    /// ready.
     Restart {
         /// The service's domain.
         domain: String,
     },
-    /// What may be set while the core runs: [`Answer::Tunables`].
+    /// For the parameters that may be set while the core runs: [`Answer::Tunables`].
     Tunables {},
-    /// To set parameters between two cycles, those of a node all at once: [`Answer::Done`] once
-    /// they are on their way, or none is.
+    /// To set parameters between two cycles, those of a node all at once. [`Answer::Done`] means
+    /// that all were accepted; otherwise none is set.
     Set {
         /// `NODE.PARAMETER=VALUE` each, at most [`SETTINGS_MAX`].
         settings: Vec<String>,
-        /// Whether the spec is to have them too; an event tells what came of that.
+        /// Whether to write the values to the spec too. An event says whether that succeeded.
         #[serde(default)]
         save: bool,
     },
-    /// Of a domain, at its socket for taps: to see packets, [`Answer::Tap`] for each, until the
-    /// connection ends.
+    /// To a domain, at its socket for taps: to see packets, with an [`Answer::Tap`] for each, until
+    /// the connection ends.
     Tap(TapRequest),
-    /// As above: the packet that is held goes on, and is held before its next node.
+    /// At the same socket: the held packet goes on, and is held before its next node.
     Step {},
-    /// As above: the packet that is held goes on.
+    /// At the same socket: the held packet goes on.
     Go {},
-    /// What happened: [`Answer::Event`] for each, then [`Answer::End`].
+    /// For the events: [`Answer::Event`] for each, then [`Answer::End`].
     Log {
-        /// Number of the last event that is known; 0 for all that the run keeps.
+        /// Number of the last event that the client knows; 0 for all that the run keeps.
         #[serde(default)]
         after: u64,
-        /// Whether to go on with what happens later; then there is no end.
+        /// Whether to go on with later events; then there is no end.
         #[serde(default)]
         follow: bool,
     },
@@ -166,39 +168,40 @@ pub enum Request {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
-    /// What it looks like.
+    /// The current status.
     Status(Box<Status>),
-    /// What may be set while the core runs, in the order of the plan.
+    /// The parameters that may be set while the core runs, in the order of the plan.
     Tunables(Vec<Tunable>),
-    /// What stands in the records. With the line come descriptors of the traces, for reading only,
-    /// in the order of its threads: [`client::traces`] takes them.
+    /// The layout of the records. Read-only descriptors of the traces come with the line, in the
+    /// order of the threads: [`client::traces`] receives them.
     Traces(Box<RunLayout>),
-    /// It does what it was asked to.
+    /// The request is carried out.
     Done {
-        /// What it does.
+        /// What the run does.
         text: String,
-        /// Number of the newest event before that: what comes of it has higher ones.
+        /// Number of the newest event before that. Events that result from the request have higher
+        /// numbers.
         newest: u64,
     },
-    /// It does not: why, what was expected, what to do instead.
+    /// The request is refused: why, what was expected, what to do instead.
     Error(String),
     /// Something happened.
     Event(Event),
-    /// So many events are kept no more.
+    /// This many events are no longer kept.
     Missed(u64),
-    /// No more events yet; the number of the newest.
+    /// There are no more events yet. The number of the newest event.
     End(u64),
     /// What a tap shows.
     Tap(TapLine),
     /// An edited graph.
     Edition {
-        /// From 1.
+        /// Number of the edit, from 1.
         number: u32,
         /// The text of the spec.
         text: String,
-        /// Nodes that read files which were edited.
+        /// Nodes that read edited files.
         touched: Vec<String>,
-        /// What it takes from outside, as it was read for this edit.
+        /// The values from outside of the spec, as they were read for this edit.
         #[serde(default, with = "spec::written_outside")]
         outside: Vec<Brought>,
     },
@@ -214,21 +217,21 @@ pub struct Tunable {
     pub node: String,
     /// Its name.
     pub parameter: String,
-    /// What it is now, as the spec writes it.
+    /// Its current value, as the spec writes it.
     pub value: String,
     /// Unit, or empty.
     pub unit: String,
-    /// What it takes, in words.
+    /// The values that it takes, in words.
     pub takes: String,
     /// Least value, if it is a number.
     pub min: Option<f64>,
     /// Greatest value, if it is a number.
     pub max: Option<f64>,
-    /// A sentence.
+    /// What the parameter does, in a sentence.
     pub doc: String,
 }
 
-/// A line with its version.
+/// A line together with its version.
 #[derive(Serialize, Deserialize)]
 struct Line<T> {
     sinew: u64,
@@ -243,10 +246,10 @@ fn to_line<T: Serialize>(what: T) -> Vec<u8> {
     bytes
 }
 
-/// What a line asks for.
+/// The request in a line.
 ///
 /// # Errors
-/// What is wrong with it, and what was expected.
+/// What is wrong with the line, and what was expected.
 fn parse_request(line: &[u8]) -> Result<Request, String> {
     const EXPECTED: &str = r#"expected a line such as {"sinew": 1, "request": "status"}"#;
     let Keys(mut object) =
@@ -264,8 +267,9 @@ fn parse_request(line: &[u8]) -> Result<Request, String> {
     serde_json::from_value(Value::Object(object)).map_err(|error| format!("{error}; {EXPECTED}"))
 }
 
-/// A JSON object in which no key stands twice: a reader that takes the last of two, and one that
-/// takes the first, would see two orders. An object within it is no request and is refused.
+/// A JSON object in which no key occurs twice. If one did, a reader that takes the first and one
+/// that takes the last would see two different orders. A nested object is no request and is
+/// refused.
 struct Keys(Map<String, Value>);
 
 impl<'de> Deserialize<'de> for Keys {

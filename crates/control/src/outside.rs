@@ -1,5 +1,5 @@
-//! What a spec takes from outside of it, in this process: read once, before the spec is compiled;
-//! and what of it nobody is shown.
+//! Values that a spec takes from outside of it, in this process. They are read once, before the
+//! spec is compiled. They are also secrets that must not be shown.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -14,10 +14,10 @@ use std::sync::{PoisonError, RwLock};
 use rustix::fs::OFlags;
 use sinew_plan::{Brought, Secrets, Wanted};
 
-/// Longest file whose contents are a value, in bytes: a chain of certificates fits.
+/// Longest file whose contents are a value, in bytes. A chain of certificates fits.
 pub const FILE_LEN_MAX: usize = 64 << 10;
-/// Most texts that are hidden in one process; each line of a value is one, and so is each way to
-/// write it. Whoever prints a line looks for all of them.
+/// Most texts that are hidden in one process. Each line of a value counts, and so does each way to
+/// write it. Every line that is printed is searched for all of them.
 pub const SECRETS_MAX: usize = 1024;
 
 struct Known {
@@ -26,10 +26,10 @@ struct Known {
 }
 
 static KNOWN: RwLock<Option<Known>> = RwLock::new(None);
-/// Whether there is anything to hide: as a rule there is not, and then nobody takes the lock.
+/// Whether there is anything to hide. Usually there is not, and then the lock is not taken.
 static HIDES: AtomicBool = AtomicBool::new(false);
 
-/// Reads what a spec wants; paths start from `base`. Blocks on the disk.
+/// Reads the values that a spec wants. Paths start from `base`. Blocks on the disk.
 pub fn bring(wanted: Vec<Wanted>, base: &Path) -> Vec<Brought> {
     let mut secrets = with(|known| known.secrets.clone());
     let bring = |wanted: Wanted| {
@@ -75,7 +75,7 @@ fn of_environment(name: &str) -> Result<String, String> {
 fn of_file(path: &Path) -> Result<String, String> {
     let cannot =
         |error| format!("cannot be read: {error}; paths start from the folder of the spec");
-    // A pipe would keep whoever opens it waiting.
+    // Opening a pipe would otherwise block.
     let nonblocking = OFlags::NONBLOCK.bits() as i32;
     let file =
         OpenOptions::new().read(true).custom_flags(nonblocking).open(path).map_err(cannot)?;
@@ -96,7 +96,7 @@ fn of_file(path: &Path) -> Result<String, String> {
     Ok(text)
 }
 
-/// These values are those of this process from now on, and hidden.
+/// Sets the values of this process from now on, and hides them.
 pub fn know(brought: &[Brought]) {
     change(|known| {
         for Brought { wanted, value } in brought {
@@ -108,15 +108,15 @@ pub fn know(brought: &[Brought]) {
     });
 }
 
-/// What is known of it: the value, or why there is none. `None` if nobody has read it.
+/// The value, or why there is none. `None` if it was not read.
 pub fn known(wanted: &Wanted) -> Option<Result<String, String>> {
     with(|known| known.values.get(wanted).cloned())
 }
 
-/// A variable of the environment, which is hidden from now on; `None` if it is not set.
+/// An environment variable, whose value is hidden from now on. `None` if it is not set.
 ///
 /// # Errors
-/// It is no text, or too many texts are hidden already.
+/// The value is not UTF-8, or too many texts are hidden already.
 pub fn variable(name: &str) -> Result<Option<String>, String> {
     let wanted = Wanted::Variable(name.to_owned());
     if let Some(Ok(value)) = known(&wanted) {
@@ -130,18 +130,19 @@ pub fn variable(name: &str) -> Result<Option<String>, String> {
     brought.into_iter().next().map(|one| one.value).transpose()
 }
 
-/// The text without what nobody is shown. Does not allocate where nothing of it is in there.
+/// The text with secrets hidden. Does not allocate if it has none.
 pub fn hide(text: &str) -> Cow<'_, str> {
-    // Acquire: with the release of who set it, whose secrets are seen then.
+    // Acquire: pairs with the release store of the flag, so the secrets set before it are seen.
     if !HIDES.load(Ordering::Acquire) {
         return Cow::Borrowed(text);
     }
     with(|known| known.secrets.hide(text))
 }
 
-/// The beginning of a long text, so that a secret that is cut at `len` bytes is still found.
+/// The beginning of a long text, with secrets hidden. A secret that is cut at `len` bytes is found
+/// too.
 pub fn hide_first(text: &str, len: usize) -> Cow<'_, str> {
-    // Acquire: as above.
+    // Acquire: as in [`hide`].
     if !HIDES.load(Ordering::Acquire) {
         return Cow::Borrowed(text);
     }
@@ -149,7 +150,7 @@ pub fn hide_first(text: &str, len: usize) -> Cow<'_, str> {
     hide(&text[..text.floor_char_boundary(enough)])
 }
 
-/// The same of a text that is let go.
+/// The same for an owned text.
 pub fn hidden(text: String) -> String {
     match hide(&text) {
         Cow::Owned(hidden) => hidden,
@@ -157,7 +158,7 @@ pub fn hidden(text: String) -> String {
     }
 }
 
-/// The same of bytes, as far as they are text.
+/// The same for bytes, if they are UTF-8.
 pub fn hide_in(bytes: &[u8]) -> Cow<'_, [u8]> {
     match std::str::from_utf8(bytes).map(hide) {
         Ok(Cow::Owned(hidden)) => Cow::Owned(hidden.into_bytes()),
@@ -166,7 +167,7 @@ pub fn hide_in(bytes: &[u8]) -> Cow<'_, [u8]> {
 }
 
 fn with<T>(look: impl FnOnce(&Known) -> T) -> T {
-    // A value is whole or not there.
+    // A poisoned lock is no danger: a value is either complete or absent.
     let known = KNOWN.read().unwrap_or_else(PoisonError::into_inner);
     match &*known {
         Some(known) => look(known),
@@ -179,7 +180,7 @@ fn change(change: impl FnOnce(&mut Known)) {
     let empty = || Known { values: BTreeMap::new(), secrets: Secrets::default() };
     let known = known.get_or_insert_with(empty);
     change(known);
-    // Release: who sees it finds the secrets.
+    // Release: whoever sees the flag also sees the secrets.
     HIDES.store(known.secrets.count() > 0, Ordering::Release);
 }
 
@@ -231,7 +232,7 @@ mod tests {
         know(&[Brought { wanted: wanted.clone(), value: Ok("only-this-test-has-it".into()) }]);
         assert_eq!(known(&wanted), Some(Ok("only-this-test-has-it".into())));
         assert_eq!(hide("x only-this-test-has-it"), "x ***");
-        // Cut in the middle of it, it is still found.
+        // A secret that is cut in the middle is still found.
         let text = format!("x only-this-test-has-it{}", "y".repeat(100));
         assert!(hide_first(&text, 8).starts_with("x ***"), "{}", hide_first(&text, 8));
     }

@@ -1,5 +1,5 @@
-//! Somebody at the other end of a connection: what he sent and is no whole request yet, what he is
-//! to be sent, and how long he may take. Nothing here waits for him.
+//! A peer at the other end of a connection: its incomplete request, the output that it has not read
+//! yet, and how long it may take. Nothing here waits for a peer.
 
 use std::io::{self, IoSlice, Read};
 use std::mem::MaybeUninit;
@@ -13,51 +13,52 @@ use serde::Serialize;
 use super::{Answer, REQUEST_LEN_MAX, Request, parse_request, to_line};
 use crate::status::Events;
 
-/// How long a peer may go without a whole request, or without reading what waits for him. A person
-/// who types into a socket is the slowest honest one. Past it the connection is closed.
+/// How long a peer may go without a whole request, or without reading its output. The slowest
+/// honest peer is a person who types into a socket. After this time the connection is closed.
 const PATIENCE_NS: u64 = 5_000_000_000;
 
-/// Bytes of events that are held for a peer before he reads them; the rest stays where it is kept
-/// for all, and is counted as missed if he is too slow for that.
+/// Bytes of events that are held for a peer before it reads them. Further events stay in the shared
+/// store, and count as missed if the peer is too slow for them.
 const OUTPUT_LEN_FULL: usize = 64 << 10;
 
-/// Most descriptors that are handed over with an answer: the kernel takes no more (`SCM_MAX_FD`).
+/// Most descriptors that are sent with an answer: the kernel takes no more (`SCM_MAX_FD`).
 pub const HANDED_MAX: usize = 253;
 
-/// A connection, as long as the run goes.
+/// The number of a connection, unique within the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PeerId(pub(super) u64);
 
-/// Who is at the other end.
+/// The peer of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Caller {
-    /// His connection.
+    /// The peer's connection.
     pub id: PeerId,
-    /// His process; 0 if it cannot be seen from here.
+    /// The peer's process; 0 if it cannot be seen from here.
     pub process: u32,
-    /// The service domain that he is, by its place in the plan; `None`: somebody outside.
+    /// The service domain that the peer is, by its place in the plan. `None`: a peer from outside.
     pub service: Option<usize>,
 }
 
 pub(super) struct Peer {
     stream: UnixStream,
     pub(super) caller: Caller,
-    /// No longer than a request may be.
+    /// Input so far; no longer than a request may be.
     input: Vec<u8>,
-    /// One answer, or [`OUTPUT_LEN_FULL`] and an event.
+    /// Output: one answer, or up to [`OUTPUT_LEN_FULL`] bytes and one event.
     output: Vec<u8>,
-    /// What goes with the next bytes of it.
+    /// Descriptors that go with the next bytes of the output.
     handed: Vec<OwnedFd>,
-    /// When he last sent a whole request or read something.
+    /// When the peer last sent a whole request or read something.
     moved_ns: u64,
     log: Option<Reading>,
     /// Whole requests so far.
     asked: u64,
-    /// He has given an order. Whatever else he asks, he takes no place of those who stay; of the
-    /// others newer ones displace him last, for he may wait for what comes of it.
+    /// The peer has given an order. Then it never takes one of the places of peers that stay,
+    /// whatever else it asks. Among the other places it is displaced last, because it may wait for
+    /// the result of its order.
     pub(super) has_ordered: bool,
     is_silent: bool,
-    /// Nothing is expected of him any more: what is to be sent is the last.
+    /// Nothing more is expected from the peer: it is closed after the remaining output.
     is_dismissed: bool,
     is_gone: bool,
 }
@@ -68,7 +69,7 @@ struct Reading {
 }
 
 impl Peer {
-    /// A peer on a stream that does not block.
+    /// A peer on a nonblocking stream.
     pub(super) fn new(stream: UnixStream, caller: Caller, now_ns: u64) -> Peer {
         Peer {
             stream,
@@ -86,13 +87,14 @@ impl Peer {
         }
     }
 
-    /// Whether he has one of the places of those who stay: he asks again, or follows the log.
+    /// Whether the peer has one of the places of peers that stay: it has asked again, or follows
+    /// the log.
     pub(super) fn stays(&self) -> bool {
         let follows = self.log.as_ref().is_some_and(|log| log.follow);
         !self.never_stays() && (self.asked > 1 || follows)
     }
 
-    /// Whether he has one of the other places.
+    /// Whether the peer has one of the other places.
     pub(super) fn passes(&self) -> bool {
         self.caller.service.is_none() && !self.stays()
     }
@@ -108,7 +110,7 @@ impl Peer {
         PollFd::new(&self.stream, reads | writes)
     }
 
-    /// When to look at him even if nothing comes; `None` if that need not be.
+    /// When to look at the peer at the latest, even if nothing arrives. `None`: not needed.
     pub(super) fn until_ns(&self) -> Option<u64> {
         if !self.is_busy() && self.input.contains(&b'\n') {
             return Some(0);
@@ -118,12 +120,12 @@ impl Peer {
         (!may_be_silent).then_some(self.moved_ns + PATIENCE_NS)
     }
 
-    /// Whether he has not read all of the last answer: then the next request can wait.
+    /// Whether the peer has not read all of the last answer. Then its next request can wait.
     fn is_busy(&self) -> bool {
         !self.output.is_empty() || self.log.as_ref().is_some_and(|log| !log.follow)
     }
 
-    /// His next request, unless it is garbage or one for the log: those are dealt with here.
+    /// The peer's next request. Garbage and requests for the log are handled here and not returned.
     pub(super) fn receive(&mut self, now_ns: u64) -> Option<Request> {
         if self.is_busy() || self.is_dismissed {
             return None;
@@ -156,7 +158,7 @@ impl Peer {
         }
     }
 
-    /// Reads what fits.
+    /// Reads as much as fits.
     fn read(&mut self) {
         let mut bytes = [0; REQUEST_LEN_MAX];
         let room = REQUEST_LEN_MAX - self.input.len();
@@ -170,7 +172,7 @@ impl Peer {
         }
     }
 
-    /// What to do with a peer who has sent no whole request.
+    /// Decides about a peer that has not sent a whole request.
     fn judge_silence(&mut self, now_ns: u64) {
         if self.input.len() == REQUEST_LEN_MAX {
             let text = format!(
@@ -198,7 +200,7 @@ impl Peer {
         self.is_dismissed = true;
     }
 
-    /// Keeps a line until he reads it.
+    /// Appends a line to the output.
     pub(super) fn say(&mut self, what: &impl Serialize) {
         self.output.extend(to_line(what));
     }
@@ -209,7 +211,7 @@ impl Peer {
         self.handed = descriptors;
     }
 
-    /// Sends what he takes without being waited for.
+    /// Sends as much as the peer takes without waiting.
     pub(super) fn send(&mut self, events: &Events, now_ns: u64) {
         loop {
             self.tell(events);
@@ -230,7 +232,7 @@ impl Peer {
         }
     }
 
-    /// Fetches events for him, as many as are held at once.
+    /// Adds events to the output, as many as are held at once.
     fn tell(&mut self, events: &Events) {
         let Some(mut log) = self.log.take() else { return };
         log.after = log.after.min(events.newest());
@@ -262,7 +264,7 @@ impl Peer {
     }
 }
 
-/// Writes what the socket takes at once; descriptors go with the first byte.
+/// Writes what the socket takes at once. The descriptors go with the first byte.
 fn write(stream: &UnixStream, bytes: &[u8], descriptors: &[OwnedFd]) -> io::Result<usize> {
     const SPACE: usize = rustix::cmsg_space!(ScmRights(HANDED_MAX));
     let mut space = [MaybeUninit::uninit(); SPACE];

@@ -1,4 +1,4 @@
-//! Where the sockets of runs stand: in a folder that only its owner may enter.
+//! Where the sockets of runs are: in a folder that only its owner may enter.
 
 use std::env;
 use std::ffi::OsString;
@@ -9,18 +9,19 @@ use std::path::{Path, PathBuf};
 
 use rustix::process::geteuid;
 
-/// What a socket's name ends in; before it stands the process, `4711.sock`, and for a further run
-/// of the same process a number, `4711-1.sock`.
+/// The ending of a socket's name. In front of it is the process, `4711.sock`. Further runs of the
+/// same process have a number too, `4711-1.sock`.
 pub(super) const ENDING: &str = "sock";
-/// The same of a socket for taps of a process.
+/// The ending for the socket for taps of a process.
 pub(super) const TAP_ENDING: &str = "tap";
 
-/// The environment's variables that count here.
+/// The environment variables that matter here.
 struct Environment {
     uid: u32,
-    /// systemd's, for a service with `RuntimeDirectory=`; may be several, with colons.
+    /// Set by systemd for a service with `RuntimeDirectory=`. May be several folders, separated by
+    /// colons.
     runtime_directory: Option<OsString>,
-    /// Of a user who has logged in.
+    /// Set for a user who has logged in.
     xdg_runtime_dir: Option<OsString>,
 }
 
@@ -33,12 +34,12 @@ impl Environment {
         }
     }
 
-    /// Where a socket may be made, the best place first.
+    /// Folders in which a socket may be made, the best first.
     fn candidates(&self) -> Vec<PathBuf> {
         let mut folders = Vec::new();
         let given = self.runtime_directory.iter().flat_map(env::split_paths);
         folders.extend(given.filter(|path| path.is_absolute()).take(1));
-        // One that belongs to somebody else was left over by `sudo`.
+        // A folder of another user is a leftover of `sudo`.
         let own = self.xdg_runtime_dir.iter().map(PathBuf::from).filter(|path| {
             path.is_absolute() && path.metadata().is_ok_and(|it| it.uid() == self.uid)
         });
@@ -49,42 +50,71 @@ impl Environment {
     }
 }
 
+<<<<<<< HEAD
+/// Where systemd's units have their folders.
+const OF_UNITS: &str = "/run/sinew";
+
 /// The folder for the socket of a new run; it is made if it is not there.
+=======
+/// The folder for the socket of a new run. It is created if it does not exist.
+>>>>>>> comments23
 ///
 /// # Errors
-/// If no folder can be made, or the one that is there is not for its owner alone: what is wrong
-/// with it, and what to do.
+/// If no folder can be made, or an existing folder is not for its owner alone: what is wrong with
+/// it, and what to do.
 pub fn folder() -> io::Result<PathBuf> {
     let environment = Environment::read();
     make_first(&environment.candidates(), environment.uid)
 }
 
-/// Every folder in which runs of this user may stand: as it would be chosen here or in another
-/// session, and those of systemd's units, `RuntimeDirectory=sinew` or one below.
+/// Every folder that may hold runs of this user: as chosen here or in another session, and the
+/// folders of systemd's units, `RuntimeDirectory=sinew` or one below.
 pub fn folders() -> Vec<PathBuf> {
     let environment = Environment::read();
     let mut folders = environment.candidates();
-    // Of a login, for who asks from elsewhere.
+    // The folder of a login session, for a client outside of the session.
     folders.push(format!("/run/user/{}/sinew", environment.uid).into());
+<<<<<<< HEAD
+    folders.push(OF_UNITS.into());
+    folders.extend(below_units());
+=======
     let all = Path::new("/run/sinew");
     folders.push(all.into());
-    // Nothing there, or nothing to be seen there: then no run of ours is there.
+    // If nothing is there, or nothing can be read there, no run of ours is there.
     let below = fs::read_dir(all).into_iter().flatten().flatten();
     folders.extend(below.map(|entry| entry.path()));
+>>>>>>> comments23
     folders.sort();
     folders.dedup();
-    // What others can enter or own holds no run of ours: no run would have started there.
+    // No run starts in a folder that other users can enter or own, so it holds no run of ours.
     folders.retain(|folder| check(folder, environment.uid).is_ok());
     folders
 }
 
+<<<<<<< HEAD
+/// Folders of systemd's units that belong to another user, and this user's number: their runs
+/// answer that user only.
+pub fn folders_of_others() -> impl Iterator<Item = (PathBuf, u32)> {
+    let ours = geteuid().as_raw();
+    let owner = |folder: PathBuf| Some((fs::metadata(&folder).ok()?.uid(), folder));
+    below_units().filter_map(owner).filter(move |(uid, _)| *uid != ours).map(|(uid, at)| (at, uid))
+}
+
+/// Empty where nothing is there, or nothing to be seen: then no run of ours is there.
+fn below_units() -> impl Iterator<Item = PathBuf> {
+    fs::read_dir(OF_UNITS).into_iter().flatten().flatten().map(|entry| entry.path())
+}
+
 /// The first folder that is there or can be made.
+=======
+/// The first folder that exists or can be made.
+>>>>>>> comments23
 fn make_first(candidates: &[PathBuf], uid: u32) -> io::Result<PathBuf> {
     let mut refusals = Vec::new();
     for folder in candidates {
         let made = DirBuilder::new().mode(0o700).create(folder);
         match made {
-            // Whatever the umask took away.
+            // Sets the mode again, in case the umask removed bits.
             Ok(()) => fs::set_permissions(folder, Permissions::from_mode(0o700))?,
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(error) => {
@@ -102,8 +132,8 @@ fn make_first(candidates: &[PathBuf], uid: u32) -> io::Result<PathBuf> {
     Err(io::Error::other(text))
 }
 
-/// Whether a folder is a real one, ours, and closed to others: whoever could write there could put
-/// a socket of his in the place of ours.
+/// Whether a folder is a real one, ours, and closed to others. Somebody who could write there could
+/// replace our socket by another one.
 fn check(folder: &Path, uid: u32) -> io::Result<()> {
     let found = fs::symlink_metadata(folder)?;
     let mode = found.mode() & 0o777;
@@ -129,7 +159,7 @@ fn check(folder: &Path, uid: u32) -> io::Result<()> {
     Err(io::Error::other(format!("the control socket's folder {} {wrong}", folder.display())))
 }
 
-/// The process that the name of a socket with this ending stands for.
+/// The process in the name of a socket with this ending.
 pub(super) fn process_of(socket: &Path, ending: &str) -> Option<u32> {
     if socket.extension()? != ending {
         return None;

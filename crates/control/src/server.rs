@@ -1,5 +1,5 @@
-//! The run's end of the control socket. It has no thread and never waits: whoever supervises the
-//! run waits for its descriptors among his own, and calls it in between.
+//! The run's end of the control socket. It has no thread and never waits. The supervisor of the run
+//! polls its descriptors together with others, and calls it in between.
 //!
 //! ```no_run
 //! use sinew_control::{Answer, Server};
@@ -34,34 +34,35 @@ use super::peer::{Caller, Peer, PeerId};
 use super::{Answer, Request, client, place, to_line};
 use crate::status::Events;
 
-/// Connections that stay: who asks a second time (`top`) or follows the log. Who wants to be a
-/// further one gets a line that says so, and is closed.
+/// Most connections that stay: clients that ask a second time (`top`) or follow the log. A further
+/// one gets a line that says so, and is closed.
 pub const PEERS_MAX: usize = 16;
 
-/// Places beside those, for who asks once and for orders: nobody can hold them. The newest takes
-/// the place of whoever has had one for the longest time, so that a halt gets in.
+/// Places besides those, for clients that ask once and for orders. Nobody can hold one: the newest
+/// client displaces the one that has had its place longest, so that a halt always gets in.
 const PASSING_MAX: usize = 4;
 
-/// Connections that are taken at once: each is looked at before others may take its place, and the
-/// domains must be watched even while a thousand come.
+/// Connections that are accepted at once. Each is handled before others may displace it, and the
+/// domains must be watched even while a thousand arrive.
 const ACCEPTS_MAX: usize = PASSING_MAX;
 
-/// Runs of one process at once; only tests have several.
+/// Most runs of one process at once. Only tests have several.
 const RUNS_MAX: u32 = 64;
 
-/// How long nobody is accepted after the kernel refused to, for want of descriptors or memory.
+/// How long no connection is accepted after the kernel refused one for lack of descriptors or
+/// memory.
 const DEAF_NS: u64 = 100_000_000;
 
-/// A request, and whose it is.
+/// A request and its sender.
 #[derive(Clone, Debug)]
 pub struct Incoming {
-    /// Who waits for an answer.
+    /// The peer that waits for an answer.
     pub from: Caller,
-    /// What he wants; never [`Request::Log`], which the server deals with.
+    /// The request. It is never [`Request::Log`], which the server handles itself.
     pub request: Request,
 }
 
-/// A control socket. Dropping it removes it.
+/// A control socket. Dropping it removes the socket's file.
 pub struct Server {
     listener: UnixListener,
     path: PathBuf,
@@ -74,12 +75,12 @@ impl Server {
     /// Makes the control socket of this run, in the folder that [`place::folder`] names.
     ///
     /// # Errors
-    /// If there is no such folder, or no socket can be made in it; says what to do.
+    /// If there is no such folder, or no socket can be made in it. The error says what to do.
     pub fn open() -> io::Result<Server> {
         Server::open_in(&place::folder()?)
     }
 
-    /// The same in a folder of the caller's choice, which must be for its owner alone.
+    /// The same in a folder of the caller's choice, which must be closed to other users.
     ///
     /// # Errors
     /// As for [`Server::open`].
@@ -94,7 +95,8 @@ impl Server {
                     let (peers, connections, deaf_until_ns) = (Vec::new(), 0, 0);
                     return Ok(Server { listener, path, peers, connections, deaf_until_ns });
                 }
-                // A run of this process has it, or one that was killed and had the same number.
+                // Another run of this process has the name, or a run that was killed and had the
+                // same process number.
                 Err(error) if error.kind() == io::ErrorKind::AddrInUse => {}
                 Err(error) => {
                     let path = path.display();
@@ -111,12 +113,12 @@ impl Server {
         Err(io::Error::other(text))
     }
 
-    /// Where the socket stands.
+    /// The path of the socket.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Adds what there is to wait for.
+    /// Adds the descriptors to wait for.
     pub fn wait_for<'a>(&'a self, waits: &mut Vec<PollFd<'a>>) {
         if self.deaf_until_ns == 0 {
             waits.push(PollFd::new(&self.listener, PollFlags::IN));
@@ -124,14 +126,14 @@ impl Server {
         waits.extend(self.peers.iter().map(Peer::wait));
     }
 
-    /// When to go on at the latest, monotonic ns, even if nothing happens; `None`: never.
+    /// When to go on at the latest, in monotonic ns, even if nothing happens. `None`: never.
     pub fn until_ns(&self) -> Option<u64> {
         let deaf = (self.deaf_until_ns != 0).then_some(self.deaf_until_ns);
         self.peers.iter().filter_map(Peer::until_ns).chain(deaf).min()
     }
 
-    /// Takes connections and reads what came; the requests that are to be answered, one of each
-    /// peer at most.
+    /// Accepts connections and reads what has arrived. Returns the requests to answer, at most one
+    /// of each peer.
     pub fn receive(&mut self) -> Vec<Incoming> {
         let now_ns = now_ns();
         self.accept(now_ns);
@@ -151,37 +153,37 @@ impl Server {
         asked.collect()
     }
 
-    /// Takes in a connection that the run has made itself, to a service of its own: it does not
-    /// count as one of [`PEERS_MAX`], and may be silent for as long as it likes.
+    /// Adds a connection that the run itself has made to one of its services. It does not count as
+    /// one of [`PEERS_MAX`], and may be silent for any time.
     pub fn adopt(&mut self, stream: UnixStream, service: usize) {
         if stream.set_nonblocking(true).is_ok() {
             self.take(stream, 0, Some(service), now_ns());
         }
     }
 
-    /// Answers a request; [`Server::send`] sends it. A peer who is gone gets no answer.
+    /// Answers a request; [`Server::send`] sends the answer. A peer that is gone gets none.
     pub fn answer(&mut self, peer: PeerId, answer: &Answer) {
         if let Some(peer) = self.peers.iter_mut().find(|it| it.caller.id == peer) {
             peer.say(answer);
         }
     }
 
-    /// The same with descriptors, [`HANDED_MAX`](crate::HANDED_MAX) at most.
+    /// The same with descriptors, at most [`HANDED_MAX`](crate::HANDED_MAX).
     pub fn hand(&mut self, peer: PeerId, answer: &Answer, descriptors: Vec<OwnedFd>) {
         if let Some(peer) = self.peers.iter_mut().find(|it| it.caller.id == peer) {
             peer.hand(answer, descriptors);
         }
     }
 
-    /// Sends answers, and events to those who follow them; closes what is over.
+    /// Sends answers, and events to the peers that follow them. Closes connections that are over.
     pub fn send(&mut self, events: &Events) {
         let now_ns = now_ns();
         self.peers.iter_mut().for_each(|peer| peer.send(events, now_ns));
         self.peers.retain(|peer| !peer.is_over(now_ns));
     }
 
-    /// Whether somebody waits to be accepted. To ask is cheap; to accept costs the kernel a socket
-    /// even if nobody is there.
+    /// Whether a connection waits to be accepted. Asking is cheap; a call of accept costs the
+    /// kernel a socket even if there is no connection.
     fn is_called(&self) -> bool {
         let mut wait = [PollFd::new(&self.listener, PollFlags::IN)];
         poll(&mut wait, Some(&timespec(0))).is_ok_and(|ready| ready > 0)
@@ -197,7 +199,8 @@ impl Server {
                 Ok((stream, _)) => self.admit(stream, now_ns),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Err(_) => {
-                    // The connection waits, so that a poll would return at once for ever.
+                    // The connection keeps waiting, so without this pause poll would return at
+                    // once, again and again.
                     self.deaf_until_ns = now_ns + DEAF_NS;
                     return;
                 }
@@ -233,13 +236,13 @@ impl Server {
         self.peers.push(Peer::new(stream, caller, now_ns));
     }
 
-    /// Takes the place of the oldest of those who pass; of one who waits for what comes of his
-    /// order only if all do.
+    /// Removes the oldest peer among those that do not stay. A peer that waits for the result of
+    /// its order is removed only if all do.
     fn displace(&mut self, now_ns: u64) {
         let passing = self.peers.iter_mut().filter(|it| it.passes());
         let Some(oldest) = passing.min_by_key(|it| it.has_ordered) else { return };
         oldest.dismiss(displaced(oldest.has_ordered));
-        // What can be sent at once is: he waits no longer.
+        // Sends what the socket takes at once: the peer is not served later.
         oldest.send(&Events::new(), now_ns);
         let gone = oldest.caller.id;
         self.peers.retain(|peer| peer.caller.id != gone);
@@ -248,20 +251,20 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It may be gone with its folder; what is left is removed by the next run.
+        // The socket may be gone with its folder. If it remains, the next run removes it.
         let _ = fs::remove_file(&self.path);
-        // Processes of this run that were killed have left theirs.
+        // Processes of this run that were killed have left their sockets.
         self.path.parent().into_iter().for_each(client::remove_stale);
     }
 }
 
-/// A socket that does not block. Its folder keeps others out until its own mode does.
+/// A nonblocking socket. Its folder keeps others out until its own mode does.
 pub(crate) fn listen(path: &Path) -> io::Result<UnixListener> {
     let listener = UnixListener::bind(path)?;
     let ready = fs::set_permissions(path, Permissions::from_mode(0o600))
         .and_then(|()| listener.set_nonblocking(true));
     if let Err(error) = ready {
-        // The first error is the one to tell.
+        // The first error is the one to report.
         let _ = fs::remove_file(path);
         return Err(error);
     }
@@ -283,8 +286,8 @@ fn displaced(has_ordered: bool) -> String {
     format!("this connection was closed for newer ones: {PASSING_MAX} at most are open; {next}")
 }
 
-/// One line, which an empty socket always takes; then the connection is closed.
+/// Sends one line, which an empty socket always takes. Then the connection is closed.
 fn refuse(mut stream: &UnixStream, text: String) {
-    // Who does not even take a line does not want to know.
+    // If even this line is not taken, no action is needed.
     let _ = stream.write(&to_line(Answer::Error(text)));
 }

@@ -1,4 +1,4 @@
-//! The spec of a run, to make the same plan again.
+//! The spec of a run, from which the same plan can be made again.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use sinew_plan::plan::{
 };
 use sinew_plan::{Brought, GuestImage, Wanted};
 
-/// The spec of the run, to make the same plan again.
+/// The spec of the run, from which the same plan can be made again.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spec {
     /// The file, as the user named it.
@@ -18,27 +18,27 @@ pub struct Spec {
     pub text: String,
     /// The folder that paths in it start from.
     pub base: PathBuf,
-    /// `node.parameter` and the value that takes the place of the spec's.
+    /// `node.parameter` and the value that replaces the spec's.
     pub overrides: Vec<(String, String)>,
     /// The tables of kinds of its guests' images, as they were read.
     #[serde(default, serialize_with = "write_images", deserialize_with = "read_images")]
     pub images: Vec<GuestImage>,
-    /// What it takes from outside, as it was read: for the processes of this run, and never for a
-    /// file.
+    /// The values from outside of the spec, as they were read. They are for the processes of this
+    /// run, and never written to a file.
     #[serde(default, with = "written_outside")]
     pub outside: Vec<Brought>,
     /// The host whose part of the graph it is.
     #[serde(default)]
     pub host: Option<String>,
-    /// Whether every cycle of the core leaves its messages behind though no node observes the run.
+    /// Whether every cycle of the core records its messages although no node observes the run.
     #[serde(default)]
     pub observe: bool,
-    /// What the plan was made for.
+    /// The machine that the plan was made for.
     #[serde(with = "WrittenMachine")]
     pub machine: TargetMachine,
 }
 
-/// How a [`TargetMachine`] is written; the crate of plans knows no format.
+/// How a [`TargetMachine`] is serialized. The crate of plans knows no format.
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "TargetMachine")]
 struct WrittenMachine {
@@ -69,10 +69,10 @@ struct WrittenPair {
     suited: Tunings,
 }
 
-/// One for each class of links.
+/// One tuning for each class of links.
 type Tunings = [Option<LinkTuning>; LinkClass::ALL.len()];
 
-/// How a [`LinkTuning`] is written, here and in a machine profile.
+/// How a [`LinkTuning`] is serialized, here and in a machine profile.
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "LinkTuning", deny_unknown_fields)]
 pub struct WrittenTuning {
@@ -91,7 +91,7 @@ enum WrittenLayout {
     Sequence,
 }
 
-/// How a [`GuestImage`] is written.
+/// How a [`GuestImage`] is serialized.
 #[derive(Serialize, Deserialize)]
 struct WrittenImage {
     image: String,
@@ -99,7 +99,7 @@ struct WrittenImage {
     table: Result<Vec<u8>, String>,
 }
 
-/// The images of a spec, as they are written.
+/// The images of a spec, as they are serialized.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct WrittenImages(
     /// The images.
@@ -124,7 +124,7 @@ fn read_images<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<GuestImage>, D:
     Vec::<WrittenImage>::deserialize(from)?.into_iter().map(image).collect()
 }
 
-/// How a [`Brought`] is written.
+/// How a [`Brought`] is serialized.
 #[derive(Serialize, Deserialize)]
 struct WrittenBrought {
     is_file: bool,
@@ -132,7 +132,7 @@ struct WrittenBrought {
     value: Result<String, String>,
 }
 
-/// What a spec takes from outside, as it is written.
+/// How the values from outside of a spec are serialized.
 pub(crate) mod written_outside {
     use super::*;
 
@@ -161,7 +161,7 @@ pub(crate) mod written_outside {
 #[derive(Serialize, Deserialize)]
 struct Listed(#[serde(with = "WrittenPair")] TunedPair);
 
-/// A tuning that there is.
+/// A tuning that exists.
 #[derive(Serialize, Deserialize)]
 struct Chosen(#[serde(with = "WrittenTuning")] LinkTuning);
 

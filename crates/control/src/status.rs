@@ -1,5 +1,5 @@
-//! A run as others see it: its status at a moment, and its events one by one. Plain data, as it
-//! goes through the control socket; who asks for it reads the same types.
+//! A run as others see it: its status at a moment, and its events one by one. Both are plain data,
+//! as sent over the control socket. Clients use the same types.
 
 mod logged;
 mod stop;
@@ -18,8 +18,8 @@ use crate::outside;
 pub use self::logged::Logged;
 pub use self::stop::{DomainStop, StopStatus};
 
-/// Declares a state: an enum whose words are the same in JSON and on the screen, and which begins
-/// with the first of them.
+/// Declares a state: an enum whose words are the same in JSON and on the screen. Its default is the
+/// first of them.
 macro_rules! words {
     ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $word:literal,)* }) => {
         $(#[$doc])*
@@ -48,9 +48,9 @@ macro_rules! words {
 }
 
 words! {
-    /// How far a run is.
+    /// The phase of a run.
     Phase {
-        /// Its domains make ready.
+        /// Its domains get ready.
         Starting = "starting",
         /// The core runs.
         Running = "running",
@@ -85,11 +85,11 @@ impl DomainRole {
 }
 
 words! {
-    /// How far a domain is.
+    /// The state of a domain.
     DomainState {
-        /// Others start before it.
+        /// Others must start before it.
         Waiting = "waiting",
-        /// It makes its nodes and links.
+        /// It creates its nodes and links.
         Starting = "starting",
         /// It waits for the order to run.
         Ready = "ready",
@@ -101,9 +101,9 @@ words! {
         Backoff = "backoff",
         /// It says that the job is done.
         Finished = "finished",
-        /// It has ended, and its policy starts it no more.
+        /// It has ended, and its policy does not start it again.
         Ended = "ended",
-        /// It has ended more often than its policy bears.
+        /// It has ended more often than its policy allows.
         GivenUp = "given_up",
         /// It has ended with a fault that stops the graph.
         Faulted = "faulted",
@@ -137,37 +137,37 @@ words! {
         Request = "request",
         /// The core has stopped: why, and how long that took.
         Stopped = "stopped",
-        /// A service says where people find what it serves.
+        /// A service announced the address at which people reach it.
         Address = "address",
         /// A service raised an alarm.
         Alarm = "alarm",
-        /// The graph was edited, and the edited one runs.
+        /// The graph was edited, and the edited one now runs.
         Edited = "edited",
-        /// The graph was edited, and the one before goes on: why.
+        /// An edit was refused, and the previous graph goes on: why.
         EditRefused = "edit_refused",
-        /// Parameters of the core were set while it runs: what they were, and are.
+        /// Parameters of the core were set while it runs: old and new values.
         Tuned = "tuned",
         /// Values of parameters were written to the spec.
         Saved = "saved",
-        /// They were to be, and were not: why.
+        /// Values of parameters should have been written to the spec, and were not: why.
         NotSaved = "not_saved",
-        /// Another host of the graph is heard, or no more.
+        /// Another host of the graph is heard, or is no longer heard.
         Host = "host",
-        /// Whatever else somebody should know.
+        /// Anything else that people should know.
         Note = "note",
     }
 }
 
 words! {
-    /// How another host of the graph is seen from here.
+    /// The state of another host of the graph, as seen from here.
     HostState {
-        /// It was not heard since this host was started.
+        /// It was not heard since this host started.
         Unheard = "unheard",
-        /// It says its time again and again.
+        /// It sends its time again and again.
         Heard = "heard",
-        /// It did so once.
+        /// It was heard before, and is no longer.
         Silent = "silent",
-        /// It has another graph: nothing that it says is taken.
+        /// It has another graph: nothing from it is accepted.
         OtherGraph = "other_graph",
     }
 }
@@ -184,15 +184,15 @@ pub struct Status {
     pub file: String,
     /// The process that supervises it.
     pub pid: u32,
-    /// How far it is.
+    /// Its phase.
     pub phase: Phase,
-    /// Since its start.
+    /// Time since its start.
     pub elapsed_ms: u64,
-    /// In the order of the plan.
+    /// Its domains, in the order of the plan.
     pub domains: Vec<DomainStatus>,
-    /// In the order of the plan.
+    /// Its links, in the order of the plan.
     pub links: Vec<LinkStatus>,
-    /// What the plan decided otherwise than the spec asked; a sentence each.
+    /// What the plan decided differently from the spec, one sentence each.
     pub notes: Vec<String>,
     /// The last stop of the core, if there was one.
     pub stop: Option<StopStatus>,
@@ -205,40 +205,40 @@ pub struct DomainStatus {
     pub name: String,
     /// What it promises.
     pub role: DomainRole,
-    /// How far it is.
+    /// Its state.
     pub state: DomainState,
     /// Its process, if there is one.
     pub pid: Option<u32>,
     /// The user that it runs as.
     pub user: String,
-    /// Since the start of its process; 0 without one.
+    /// Time since the start of its process; 0 without one.
     pub up_ms: u64,
     /// How often it was started again.
     pub restarts: u32,
-    /// Why it ended last.
+    /// Why it last ended.
     pub last_reason: Option<String>,
-    /// Until it is started again.
+    /// Time until it is started again.
     pub next_restart_ms: Option<u64>,
-    /// Where people find what it serves.
+    /// The address at which people reach it.
     pub address: Option<String>,
     /// Resident memory of its process, KiB.
     pub resident_kib: Option<u64>,
-    /// Of a realtime domain.
+    /// The threads of a realtime domain.
     pub threads: Vec<ThreadStatus>,
     /// Its nodes.
     pub nodes: Vec<NodeStatus>,
-    /// What it may use.
+    /// Its limits.
     pub limits: Vec<LimitStatus>,
-    /// Of a service with flows: its threads for work that blocks.
+    /// For a service with flows: its threads for work that blocks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pool: Option<PoolStatus>,
-    /// Of the service that stands for the other hosts of the graph: what it knows of them.
+    /// For the service that handles the other hosts of the graph: what it knows about them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<HostStatus>,
 }
 
-/// The name of the router among hosts: no host has it. Of a router it is only known whether it is
-/// connected (`Heard`), never was (`Unheard`) or is no more (`Silent`).
+/// The name of the router among hosts; no host has it. The only thing known of a router is whether
+/// it is connected (`Heard`), never was (`Unheard`) or is no longer (`Silent`).
 pub const ROUTER: &str = "(router)";
 
 /// Another host of the graph, as it is seen from here.
@@ -249,42 +249,43 @@ pub struct HostStatus {
     pub name: String,
     /// Whether it is heard.
     pub state: HostState,
-    /// Since it last said its time.
+    /// Time since it last sent its time.
     pub heard_ms: Option<u64>,
-    /// From here to there and back, as far as its word tells.
+    /// Round trip from here to there and back, as far as its messages show.
     pub round_trip_us: Option<u64>,
-    /// How its clock stands to the one here, while it is heard. Nothing is judged by it.
+    /// The difference of its clock to the clock here, while it is heard. No decision depends on it.
     #[serde(default)]
     pub clock: Option<HostClock>,
     /// Messages of it that were dropped for their age.
     pub late: u64,
-    /// Messages of it that did not arrive, or found no room here.
+    /// Messages from it that did not arrive, or found no room here.
     pub lost: u64,
-    /// Messages in its name that were refused: without a stamp of ours, or malformed.
+    /// Messages in its name that were refused: without our stamp, or malformed.
     pub refused: u64,
 }
 
-/// How the clock of another host stands to the one here, by the best of the latest round trips.
+/// The difference between the clocks of another host and of this one, from the best of the latest
+/// round trips.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HostClock {
-    /// When that was seen, by the monotonic clock here.
+    /// When that was measured, by the monotonic clock here.
     pub at_ns: u64,
-    /// Its monotonic clock less the one here.
+    /// Its monotonic clock minus the one here.
     pub monotonic_offset_ns: i64,
-    /// Its clock of day less the one here.
+    /// Its wall clock minus the one here.
     pub day_offset_ns: i64,
-    /// Both offsets may be wrong by so much: half of the round trip.
+    /// The possible error of both offsets: half of the round trip.
     pub uncertainty_ns: u64,
 }
 
 /// A realtime thread at a moment.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ThreadStatus {
-    /// Cycles so far, as the thread counts them; so are overruns and skipped.
+    /// Cycles so far, as the thread counts them. It also counts overruns and skipped.
     pub cycles: u64,
-    /// Cycles whose records were gone before the supervisor came to them: no latency is known of
-    /// them.
+    /// Cycles whose records were overwritten before the supervisor read them. Their latency is not
+    /// known.
     #[serde(default)]
     pub records_lost: u64,
     /// Cycles past the deadline or without their feedback.
@@ -293,7 +294,7 @@ pub struct ThreadStatus {
     pub skipped: u64,
     /// Cycle latency of the last cycle; `None` before the first.
     pub latency_ns_last: Option<u64>,
-    /// The longest so far.
+    /// The longest cycle latency so far.
     pub latency_ns_max: Option<u64>,
     /// The CPU that it is planned for.
     #[serde(default)]
@@ -308,16 +309,16 @@ pub struct ThreadStatus {
 /// What a thread asked of the kernel, and what it got; in words.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PrivilegesStatus {
-    /// By the plan.
+    /// What the plan asks for.
     pub asked: String,
-    /// Read back from the kernel.
+    /// What was read back from the kernel.
     pub obtained: String,
-    /// What is missing and how to get it; empty if nothing is.
+    /// What is missing and how to get it. Empty if nothing is missing.
     pub missing: Vec<String>,
 }
 
 impl PrivilegesStatus {
-    /// In words.
+    /// The same in words.
     pub fn of(asked: &Asked, obtained: &Obtained) -> PrivilegesStatus {
         let cpu = |cpu: Option<u32>| cpu.map_or("any CPU".into(), |cpu| format!("CPU {cpu}"));
         let locked = if obtained.locked_kib > 0 { "locked" } else { "unlocked" };
@@ -330,7 +331,7 @@ impl PrivilegesStatus {
     }
 }
 
-/// A node at a moment. A realtime node has no counters of its own: they are 0.
+/// A node at a moment. A realtime node has no counters of its own, so they are 0.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct NodeStatus {
     /// Its name.
@@ -347,13 +348,13 @@ pub struct NodeStatus {
     pub sent: u64,
     /// Messages that it could not send.
     pub dropped: u64,
-    /// Of a flow node.
+    /// The figures of a flow node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flow: Option<FlowStatus>,
 }
 
-/// Upper ends of the ranges in which the times of flow nodes are counted, ns; what took longer is
-/// counted behind the last.
+/// Upper ends of the ranges in which the times of flow nodes are counted, in ns. Longer times are
+/// counted in one more range at the end.
 pub const FLOW_TIMES_NS: [u64; 16] = [
     1_000,
     10_000,
@@ -373,32 +374,32 @@ pub const FLOW_TIMES_NS: [u64; 16] = [
     10_000_000_000,
 ];
 
-/// What a flow node has done since its process was started; as its workers said last, half a second
-/// ago at most.
+/// The figures of a flow node since its process was started. They come from its workers and are at
+/// most half a second old.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct FlowStatus {
-    /// Packets that it has done with; of a source: flows that have ended.
+    /// Packets that it has finished; for a source: flows that have ended.
     pub packets: u64,
-    /// Packets at which it failed; of a source: flows that ended with an error.
+    /// Packets at which it failed; for a source: flows that ended with an error.
     pub errors: u64,
-    /// What a source did not take for want of room: connections and requests of a listener.
+    /// What a source refused for lack of room: connections and requests of a listener.
     #[serde(default)]
     pub refused: u64,
-    /// Packets that wait in it; of a source: flows under way.
+    /// Packets that wait in it; for a source: flows under way.
     pub in_flight: u64,
-    /// Packets in a second, of late.
+    /// Packets per second, recently.
     pub packets_per_s: f64,
-    /// How long it had a packet: half of them took no longer. To an eighth, upwards; `None` with
-    /// fewer than ten packets beyond it. Where it waits for a reply, that is part of it.
+    /// How long it had a packet: half of the packets took no longer. Waits for a reply are
+    /// included. Rounded upwards, to an eighth. `None` with fewer than ten packets beyond it.
     pub time_ns_p50: Option<u64>,
     /// The same for 99 of 100.
     pub time_ns_p99: Option<u64>,
     /// The longest time; `None` before the first packet.
     pub time_ns_max: Option<u64>,
-    /// All times together, to a sixteenth.
+    /// The sum of all times, to a sixteenth.
     #[serde(default)]
     pub time_ns_sum: u64,
-    /// Packets by the ranges of [`FLOW_TIMES_NS`]; those that took longer stand last.
+    /// Packets by the ranges of [`FLOW_TIMES_NS`]. The last entry counts those that took longer.
     #[serde(default)]
     pub times: [u64; FLOW_TIMES_NS.len() + 1],
 }
@@ -409,25 +410,25 @@ pub struct FlowStatus {
 pub struct PoolStatus {
     /// How many there are.
     pub threads: u32,
-    /// Never fewer; the same as `max` where the number is fixed.
+    /// Least number of threads; the same as `max` if the number is fixed.
     pub min: u32,
-    /// Never more.
+    /// Greatest number of threads.
     pub max: u32,
     /// Pieces of work that wait for a thread.
     pub waiting: u64,
     /// Pieces of work that have ended.
     pub done: u64,
-    /// On a CPU.
+    /// Mean time on a CPU.
     pub cpu_ns: Option<u64>,
-    /// For something outside: neither for a CPU nor for another pool.
+    /// Mean wait for something outside: neither for a CPU nor for another pool.
     pub outside_ns: Option<u64>,
-    /// For a thread.
+    /// Mean wait for a thread.
     pub queued_ns: Option<u64>,
-    /// How often the number has changed.
+    /// How often the number of threads has changed.
     pub changes: u64,
-    /// When it did so last.
+    /// Its last change.
     pub last_change: Option<PoolChange>,
-    /// Why it is what it is.
+    /// The reason for the current number.
     pub why: String,
 }
 
@@ -440,11 +441,11 @@ pub struct PoolChange {
     pub after: u32,
     /// How long ago.
     pub ago_ms: u64,
-    /// What was seen then.
+    /// What was observed at that time.
     pub why: String,
 }
 
-/// What a service says of one of its flow nodes.
+/// The figures of one flow node, as its service sends them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FlowFigures {
     /// The node.
@@ -453,16 +454,16 @@ pub struct FlowFigures {
     pub status: FlowStatus,
 }
 
-/// A limit of a domain: asked for, and read back.
+/// A limit of a domain: what was asked for, and what was read back.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LimitStatus {
     /// What is limited.
     pub what: String,
-    /// By the spec.
+    /// The limit in the spec.
     pub asked: String,
-    /// By the kernel.
+    /// The limit read back from the kernel.
     pub got: String,
-    /// Whether the kernel holds the domain to it.
+    /// Whether the kernel enforces the limit.
     pub enforced: bool,
     /// How to get what is missing.
     pub remedy: Option<String>,
@@ -481,37 +482,37 @@ pub struct LinkStatus {
     pub delivery: String,
     /// Messages that it can hold.
     pub capacity: u32,
-    /// Messages in it now; `None` if nobody outside can know.
+    /// Messages in it now; `None` if it cannot be known from outside.
     pub fill: Option<u32>,
-    /// Messages written so far; `None` if nobody outside can know.
+    /// Messages written so far; `None` if it cannot be known from outside.
     pub written: Option<u64>,
     /// Messages that the reader was too slow for; `None` if not counted for this link alone.
     pub lost: Option<u64>,
-    /// Messages that the writer found no room for; `None` as above.
+    /// Messages that the writer found no room for; `None` if not counted for this link alone.
     pub dropped: Option<u64>,
-    /// Whether an end broke its rules or is gone.
+    /// Whether one end broke the link's rules or is gone.
     pub broken: bool,
 }
 
 /// Something that happened in a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Event {
-    /// From 1, never the same twice in a run, without gaps.
+    /// From 1, without gaps; never the same twice in a run.
     pub number: u64,
     /// When, by the monotonic clock.
     pub time_ns: u64,
-    /// When, by the clock on the wall; for people, never to reckon with.
+    /// When, by the wall clock; for people, never for calculations.
     pub unix_ms: u64,
-    /// Of which domain.
+    /// The domain.
     pub domain: Option<String>,
     /// What it is about.
     pub what: EventKind,
     /// In words; [`Events::TEXT_MAX`] bytes at most.
     pub text: String,
-    /// Of [`EventKind::Stopped`]: the same in figures.
+    /// For [`EventKind::Stopped`]: the stop in figures.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop: Option<StopStatus>,
-    /// Of [`EventKind::Log`]: who said it, and when.
+    /// For [`EventKind::Log`]: who logged it, and when.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub logged: Option<Logged>,
 }
@@ -524,30 +525,30 @@ pub struct Events {
 }
 
 impl Events {
-    /// So many are kept: enough for the story of a crash loop. Older ones are gone, and a reader
-    /// sees by the numbers how many it missed.
+    /// Most events that are kept: enough for the story of a crash loop. Older ones are dropped, and
+    /// a reader sees by the numbers how many it missed.
     pub const KEPT_MAX: usize = 1000;
-    /// Bytes of a text; a longer one is cut and ends in `...`. A service may write what it likes.
+    /// Most bytes of a text. A longer text is cut and ends in `...`. A service may write anything.
     pub const TEXT_MAX: usize = 1024;
 
-    /// None yet.
+    /// No events yet.
     pub fn new() -> Events {
         Events::default()
     }
 
-    /// Something happened now.
+    /// Adds an event that happened now.
     pub fn add(&mut self, what: EventKind, domain: Option<&str>, text: impl Into<String>) {
         self.keep(what, domain, text.into());
     }
 
-    /// A node of a domain said something.
+    /// Adds a line that a node of a domain logged.
     pub fn add_logged(&mut self, domain: &str, logged: Logged, line: impl fmt::Display) {
         let Logged { node, level, cycle } = &logged;
         let text = format!("{}: cycle {cycle}: in node '{node}': {line}", level.word());
         self.keep(EventKind::Log, Some(domain), text).logged = Some(logged);
     }
 
-    /// The core has stopped.
+    /// Adds a stop of the core.
     pub fn add_stop(&mut self, stop: StopStatus) {
         let text = stop.to_string();
         self.keep(EventKind::Stopped, None, text).stop = Some(stop);
@@ -579,21 +580,21 @@ impl Events {
         self.newest
     }
 
-    /// Those after number `after` that are still kept, oldest first.
+    /// The events after number `after` that are still kept, oldest first.
     pub fn after(&self, after: u64) -> impl Iterator<Item = &Event> {
         let newer = self.newest.saturating_sub(after);
         let skipped = self.kept.len() - self.kept.len().min(newer as usize);
         self.kept.range(skipped..)
     }
 
-    /// How many after number `after` are kept no more.
+    /// How many events after number `after` are no longer kept.
     pub fn missed(&self, after: u64) -> u64 {
         self.newest.saturating_sub(after).saturating_sub(self.kept.len() as u64)
     }
 }
 
-/// What comes from outside may be anything: control characters would play with the terminal of
-/// whoever reads it.
+/// Cuts a text and replaces control characters. The text comes from outside, and control characters
+/// could change the terminal of the reader.
 pub fn cut(text: String) -> String {
     const END: &str = "...";
     let mut text = text.replace(|c: char| c.is_control(), "\u{fffd}");
@@ -619,7 +620,7 @@ mod tests {
         (0..3).for_each(|_| events.add(EventKind::Note, None, "now"));
         assert_eq!(numbers(&events, 0), [1, 2, 3]);
         assert_eq!(numbers(&events, 2), [3]);
-        // A reader may ask for anything.
+        // A client may ask for any number.
         assert_eq!((numbers(&events, u64::MAX), events.missed(u64::MAX)), (vec![], 0));
     }
 

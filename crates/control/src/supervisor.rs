@@ -1,4 +1,4 @@
-//! The supervisor of a run, as the processes that it has started ask it.
+//! The supervisor of a run, as a client in the processes that it has started.
 
 use std::fmt;
 use std::os::unix::net::UnixStream;
@@ -10,31 +10,32 @@ use crate::client::Connection;
 use crate::status::{Event, Status};
 use crate::{Answer, Request};
 
-/// The supervisor of the run, who may be asked from any thread. It answers within a millisecond, if
-/// the machine lets it; each call waits for that, and for the calls of other threads.
+/// The supervisor of the run. Any thread may ask it. It normally answers within a millisecond, if
+/// the machine allows it. Each call blocks until the answer, and until the calls of other threads
+/// are done.
 #[derive(Clone, Debug)]
 pub struct Supervisor(Arc<Mutex<Talk>>);
 
-/// The connection, and what must still come over it before another question: an answer that took
-/// too long must not be taken for the answer to something else.
+/// The connection, and whether an earlier answer must still arrive on it. An answer that came too
+/// late must not be taken for the answer to another question.
 #[derive(Debug)]
 struct Talk {
     connection: Connection,
-    /// Whether an earlier question still brings something: one line, or those of a log.
+    /// Whether an answer to an earlier question is still to come: one line, or the lines of a log.
     is_owed: bool,
 }
 
 impl Supervisor {
-    /// Over a connection that it has made.
+    /// Over a connection that the supervisor has made.
     pub fn over(stream: UnixStream) -> Supervisor {
         let talk = Talk { connection: Connection::over(stream), is_owed: false };
         Supervisor(Arc::new(Mutex::new(talk)))
     }
 
-    /// Asks for anything but the log.
+    /// Sends any request except one for the log.
     ///
     /// # Errors
-    /// The supervisor does not answer, or is gone: then this process is to end too.
+    /// The supervisor does not answer, or is gone. Then this process must end too.
     pub fn ask(&self, request: &Request) -> Result<Answer, Fault> {
         let mut talk = self.talk()?;
         talk.is_owed = true;
@@ -43,7 +44,7 @@ impl Supervisor {
         Ok(answer)
     }
 
-    /// The connection, once what earlier questions still bring has come.
+    /// The connection, after the rest of earlier answers has arrived.
     fn talk(&self) -> Result<MutexGuard<'_, Talk>, Fault> {
         let mut talk = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         while talk.is_owed {
@@ -53,7 +54,7 @@ impl Supervisor {
         Ok(talk)
     }
 
-    /// The run, as it is now.
+    /// The current status of the run.
     ///
     /// # Errors
     /// As for [`Supervisor::ask`].
@@ -64,7 +65,7 @@ impl Supervisor {
         }
     }
 
-    /// The events after number `after` that the run still keeps, and how many it keeps no more.
+    /// The events after number `after` that the run still keeps, and how many it no longer keeps.
     ///
     /// # Errors
     /// As for [`Supervisor::ask`].
@@ -86,10 +87,10 @@ impl Supervisor {
         }
     }
 
-    /// Gives an order. What comes of it, in words.
+    /// Gives an order. Returns what comes of it, in words.
     ///
     /// # Errors
-    /// Why it is not carried out, in words.
+    /// Why the order is not carried out, in words.
     pub fn order(&self, request: &Request) -> Result<String, String> {
         match self.ask(request).map_err(|fault| fault.to_string())? {
             Answer::Done { text, .. } => Ok(text),
@@ -99,7 +100,7 @@ impl Supervisor {
     }
 }
 
-/// Whether nothing follows it in answer to the same question: only a log has several lines.
+/// Whether this is the last line of an answer: only a log has several lines.
 fn is_last(answer: &Answer) -> bool {
     !matches!(answer, Answer::Event(_) | Answer::Missed(_))
 }
@@ -119,7 +120,7 @@ mod tests {
 
     use super::*;
 
-    /// A supervisor that answers each request with these lines; `None`: it reads on first.
+    /// A supervisor that reads a request for each `None`, and sends the line of each `Some`.
     fn answers(lines: Vec<Option<&'static str>>) -> Supervisor {
         let (ours, theirs) = UnixStream::pair().expect("sockets");
         thread::spawn(move || {
@@ -128,7 +129,7 @@ mod tests {
             for line in lines {
                 match line {
                     None => assert!(requests.next().is_some_and(|line| line.is_ok())),
-                    // Nobody may be left to hear it.
+                    // The client may be gone.
                     Some(line) => drop(writeln!(theirs, "{line}")),
                 }
             }
@@ -143,7 +144,7 @@ mod tests {
     #[test]
     fn an_answer_that_came_late_is_not_taken_for_the_next_one() {
         let supervisor = answers(vec![Some(REFUSED), None, Some(DONE)]);
-        // As after a question whose answer did not come in time.
+        // As after a question whose answer did not arrive in time.
         supervisor.0.lock().expect("nobody has panicked").is_owed = true;
         assert_eq!(supervisor.order(&Request::Stop {}), Ok("yes".into()));
         assert!(!supervisor.0.lock().expect("as above").is_owed);

@@ -1,9 +1,9 @@
-//! A tap: who may see a run sees the packets that pass the nodes of a flow domain, and may hold one
-//! of them.
+//! A tap: a user who may see a run sees the packets that pass the nodes of a flow domain, and may
+//! hold one of them.
 //!
-//! The process of the domain serves it, at a socket of its own beside that of the run
-//! ([`socket_of`]). One connection is one tap: the first line says what is wanted, and the end of
-//! the connection ends it, with whatever it holds.
+//! The process of the domain serves the tap, at its own socket beside the socket of the run
+//! ([`socket_of`]). One connection is one tap. Its first line says what is wanted. The end of the
+//! connection ends the tap and releases the packet that it holds.
 //!
 //! ```text
 //! > {"sinew": 1, "request": "tap", "node": "greet", "filter": "packet.method == 'GET'"}
@@ -25,28 +25,28 @@ use sinew_core::sys::peer_of;
 
 use crate::{Answer, Request, client, place, server, to_line};
 
-/// Most packets, or flows, that a tap shows in a second.
+/// Most packets, or flows, that a tap shows per second.
 pub const PER_S_MAX: u32 = 1000;
 
-/// What whoever looks wants to see.
+/// What a tap should show.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TapRequest {
-    /// The packets of this node; `None`: of all nodes, with `way`.
+    /// The packets of this node. `None`: of all nodes, with `way`.
     #[serde(default)]
     pub node: Option<String>,
-    /// An expression in CEL of which `packet` is to be true: that which comes to the node, or,
-    /// with `way`, that which the flow begins with.
+    /// A CEL expression that must be true of `packet`. This is the packet that comes to the node
+    /// or, with `way`, the packet with which the flow begins.
     #[serde(default)]
     pub filter: Option<String>,
-    /// So many in a second at most, packets or ways, from 1 to [`PER_S_MAX`].
+    /// Most packets or ways per second, from 1 to [`PER_S_MAX`].
     #[serde(default = "per_s")]
     pub per_s: u32,
-    /// Whole flows, from their beginning to their end; with a node those that come to it.
+    /// Whole flows, from their beginning to their end; with `node` only the flows that come to it.
     #[serde(default)]
     pub way: bool,
-    /// To hold a packet that comes to the node, one at a time, until [`Request::Step`] or
-    /// [`Request::Go`]; others pass.
+    /// Holds a packet that comes to the node, one at a time, until [`Request::Step`] or
+    /// [`Request::Go`]. Others pass.
     #[serde(default)]
     pub pause: bool,
 }
@@ -61,60 +61,60 @@ fn per_s() -> u32 {
 pub enum TapLine {
     /// A packet comes to a node.
     Packet(TapPacket),
-    /// A node has done its part.
+    /// A node has finished with a packet.
     Step(TapStep),
     /// A packet is held before its node.
     Held {
-        /// Which.
+        /// The packet.
         packet: TapPacket,
-        /// So many others have passed since the last one that was held.
+        /// This many others have passed since the last packet that was held.
         passed: u64,
     },
-    /// The flow whose way was shown, or that went on by steps, has ended.
+    /// A flow has ended whose way was shown, or that went on step by step.
     Ended(u64),
-    /// So many lines were left out: they came faster than they were read.
+    /// This many lines were left out: they came faster than they were read.
     Lost(u64),
 }
 
 /// A packet that comes to a node.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TapPacket {
-    /// Number of the flow, as the access log has it.
+    /// Number of the flow, as in the access log.
     pub flow: u64,
     /// The node.
     pub node: String,
     /// When, monotonic.
     pub at_us: u64,
-    /// At which input; empty of a source, which has begun the flow with it.
+    /// The input at which it comes. Empty for a source, which has begun the flow with this packet.
     pub input: String,
-    /// As JSON, or the beginning of that; values from outside of the graph and headers that let
-    /// their owner in are hidden.
+    /// The packet as JSON, or the beginning of it. Values from outside of the graph and headers
+    /// with credentials are hidden.
     pub packet: String,
 }
 
-/// What a node has made of a packet.
+/// The result of a node's work on a packet.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TapStep {
     /// Number of the flow.
     pub flow: u64,
     /// The node.
     pub node: String,
-    /// When it had done its part, monotonic.
+    /// When the node finished, monotonic.
     pub at_us: u64,
-    /// How long it had the packet, with what it waited for.
+    /// How long the node had the packet, including its waits.
     pub took_us: u64,
-    /// The output that it was passed to; or `reply`, or `error`.
+    /// The output that the packet was passed to, or `reply`, or `error`.
     pub outcome: String,
-    /// What it made of it, as [`TapPacket::packet`]; of an error its text.
+    /// The packet that the node made, as [`TapPacket::packet`]. For an error, its text.
     pub packet: String,
 }
 
-/// Where the taps of a process of a run are served.
+/// The socket for the taps of a process of a run.
 pub fn socket_of(run: &Path, pid: u32) -> PathBuf {
     run.with_file_name(format!("{pid}.{}", place::TAP_ENDING))
 }
 
-/// The socket of this process for taps; it is removed when this is dropped.
+/// This process's socket for taps. Dropping it removes the socket.
 #[derive(Debug)]
 pub struct TapSocket {
     listener: UnixListener,
@@ -122,7 +122,7 @@ pub struct TapSocket {
 }
 
 impl TapSocket {
-    /// Makes it, in the folder of the run's socket. It does not block.
+    /// Makes the socket, in the folder of the run's socket. The socket does not block.
     ///
     /// # Errors
     /// As for [`server::Server::open`].
@@ -133,10 +133,10 @@ impl TapSocket {
         Ok(TapSocket { listener: server::listen(&path)?, path })
     }
 
-    /// Where connections come in.
+    /// The listener for connections.
     ///
     /// # Errors
-    /// No descriptor is left for it.
+    /// No file descriptor is left for it.
     pub fn listener(&self) -> io::Result<UnixListener> {
         self.listener.try_clone()
     }
@@ -144,25 +144,25 @@ impl TapSocket {
 
 impl Drop for TapSocket {
     fn drop(&mut self) {
-        // It may be gone with its folder.
+        // The socket may be gone with its folder.
         let _ = fs::remove_file(&self.path);
     }
 }
 
-/// Whether the process at the other end is this user's.
+/// Whether the process at the other end belongs to this user.
 pub fn is_ours(peer: impl AsFd) -> bool {
     peer_of(peer.as_fd()).is_ok_and(|(_, uid)| uid == geteuid().as_raw())
 }
 
-/// What a line asks for.
+/// The request in a line.
 ///
 /// # Errors
-/// What is wrong with it, and what was expected.
+/// What is wrong with the line, and what was expected.
 pub fn read(line: &[u8]) -> Result<Request, String> {
     crate::parse_request(line)
 }
 
-/// A line that says this.
+/// The line for an answer.
 pub fn line(answer: &Answer) -> Vec<u8> {
     to_line(answer)
 }

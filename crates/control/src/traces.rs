@@ -1,6 +1,6 @@
-//! What stands in the records of the core's cycles, as plain data for who did not compile the
-//! graph: the nodes of each thread, their signals, the messages at their ports, with units. It
-//! follows from the plan and holds nothing that came from outside of the spec.
+//! The layout of the records of the core's cycles, as plain data for programs that did not compile
+//! the graph: the nodes of each thread, their signals, the messages at their ports, with units. It
+//! follows from the plan and contains nothing from outside of the spec.
 
 use std::collections::BTreeMap;
 
@@ -12,34 +12,35 @@ use sinew_plan::catalogue::{
 };
 use sinew_plan::plan::{End, MessagePart, Plan, Release};
 
-/// What stands in the records of a run.
+/// The layout of the records of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunLayout {
     /// Name of the graph.
     pub graph: String,
-    /// Whether messages stand in the records beside the signals.
+    /// Whether the records hold messages besides the signals.
     pub observed: bool,
-    /// Of a run that goes as fast as it can: the cycles that it makes.
+    /// For a run that goes as fast as it can: the number of its cycles.
     #[serde(default)]
     pub free_cycles: Option<u64>,
     /// The threads of the core, in the order of the plan.
     pub threads: Vec<ThreadLayout>,
-    /// Names of the nodes that leave no records: those of services.
+    /// Names of the nodes without records: those of services.
     pub services: Vec<String>,
 }
 
-/// What stands in the records of a thread.
+/// The layout of the records of a thread.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ThreadLayout {
-    /// Its domain: the name.
+    /// The name of its domain.
     pub name: String,
-    /// Its domain: the place in the plan.
+    /// The place of its domain in the plan.
     pub domain: usize,
     /// Its place in the domain.
     pub thread: usize,
-    /// Nominal spacing of its cycles; of one that an input releases, that of whom it follows.
+    /// Nominal spacing of its cycles. For a thread that an input releases: the period of the thread
+    /// that it follows.
     pub period_ns: u64,
-    /// Whether a message starts its cycles, and not the clock.
+    /// Whether its cycles are started by a message instead of the clock.
     pub follows_input: bool,
     /// Ends of links in its records.
     pub links: usize,
@@ -49,7 +50,7 @@ pub struct ThreadLayout {
     pub nodes: Vec<NodeLayout>,
 }
 
-/// What a node leaves in the records of its thread.
+/// The part of a node in the records of its thread.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct NodeLayout {
     /// Name.
@@ -62,7 +63,7 @@ pub struct NodeLayout {
     pub ports: Vec<PortLayout>,
 }
 
-/// A signal: numbers that a node shows of itself every cycle.
+/// A signal: numbers that a node publishes every cycle.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SignalLayout {
     /// Name, unit last.
@@ -75,7 +76,7 @@ pub struct SignalLayout {
     pub first: usize,
     /// How many numbers.
     pub count: usize,
-    /// Not empty: the number is an index into these words.
+    /// If not empty, the number is an index into these words.
     pub labels: Vec<String>,
 }
 
@@ -90,8 +91,8 @@ pub struct PortLayout {
     pub reads: bool,
     /// Whether a link ends here.
     pub linked: bool,
-    /// Which message of the record it is; `None`: none. What a node reads from another one of its
-    /// thread is what that one wrote.
+    /// The place of its message in the record. `None`: the record has none. If a node reads from
+    /// another node of its thread, this is the message that the other node wrote.
     pub tap: Option<usize>,
     /// The numbers in that message.
     pub fields: Vec<FieldLayout>,
@@ -110,13 +111,14 @@ pub struct FieldLayout {
     pub count: u32,
     /// Bytes from the start of the message.
     pub offset: u32,
-    /// Words for its values 0, 1, 2 and so on, if it is an enum; empty where none has that number.
+    /// Words for its values 0, 1, 2 and so on, if it is an enum. A word is empty if no value has
+    /// that number.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub labels: Vec<String>,
 }
 
 impl RunLayout {
-    /// Of a plan that runs at this pace.
+    /// The layout for a plan that runs at this pace.
     pub fn of(plan: &Plan, pace: Pace) -> RunLayout {
         let units = Units::of(plan);
         let services = (0..plan.nodes.len()).filter(|&node| plan.is_service(node));
@@ -132,19 +134,19 @@ impl RunLayout {
         }
     }
 
-    /// How the run goes.
+    /// The pace of the run.
     pub fn pace(&self) -> Pace {
         self.free_cycles.map_or(Pace::AsPlanned, |cycles| Pace::Free { cycles })
     }
 }
 
 impl ThreadLayout {
-    /// Which thread of the plan it is.
+    /// The id of the thread in the plan.
     pub fn id(&self) -> ThreadId {
         ThreadId { domain: self.domain, thread: self.thread }
     }
 
-    /// An empty record of it.
+    /// An empty record of the thread.
     pub fn record(&self) -> Record {
         let signals = self.nodes.iter().flat_map(|node| &node.signals);
         let signals = signals.map(|signal| signal.count).sum();
@@ -153,7 +155,7 @@ impl ThreadLayout {
 }
 
 impl FieldLayout {
-    /// Number `at` of it in a message, if the message is so long.
+    /// Number `at` of the field in a message, if the message is long enough.
     pub fn number(&self, at: u32, message: &[u8]) -> Option<f64> {
         let scalar = Scalar::ALL.get(self.scalar)?;
         let start = self.offset as usize + at as usize * scalar.bytes() as usize;
@@ -204,7 +206,8 @@ fn thread(plan: &Plan, id: ThreadId, units: &Units) -> ThreadLayout {
     }
 }
 
-/// The port whose message an end shows, and the part of it: of a fused link that of its writer.
+/// The port whose message an end shows, and the part of the message. For a fused link it is the
+/// writer's port.
 fn seen_at(plan: &Plan, end: End) -> (End, Option<&MessagePart>) {
     let fused = plan.links.iter().find(|link| link.to == end && link.fused);
     fused.map_or((end, None), |link| (link.from, link.part.as_ref()))
@@ -254,7 +257,7 @@ fn fields(port: &Port, part: Option<&MessagePart>, unit: Option<&String>) -> Vec
     }
 }
 
-/// The units of ports, as far as their kinds, the texts of their nodes and their links tell.
+/// The units of ports, as far as they follow from kinds, from the texts of nodes and from links.
 struct Units(BTreeMap<End, String>);
 
 impl Units {
@@ -270,7 +273,7 @@ impl Units {
                 units.learn(End { node: at, port }, unit);
             }
         }
-        // What one end of a pair knows the other learns, until nobody learns anything.
+        // An end takes over the unit of the end that it is linked to, until nothing changes.
         while units.spread(plan) {}
         units
     }
@@ -306,7 +309,7 @@ fn text(plan: &Plan, node: usize, parameter: &str) -> Option<String> {
     let node = &plan.nodes[node];
     let at = node.kind.parameters.iter().position(|row| row.name == parameter)?;
     match &node.values[at] {
-        // What comes from outside is shown to nobody.
+        // A value from outside of the spec is a secret.
         ParameterValue::Text(text) if node.written[at].is_none() => Some(text.clone()),
         _ => None,
     }

@@ -1,5 +1,5 @@
-//! What the executor adds: a cycle of four fused nodes that pass messages of 256 bytes in place and
-//! do no work, against the same four calls by hand, interleaved. `cargo bench -p sinew-core
+//! What the executor costs: a cycle of four fused nodes that pass messages of 256 bytes in place
+//! and do no work, against the same four calls by hand, interleaved. `cargo bench -p sinew-core
 //! --bench cycle`
 //!
 //! The figure to hold: at the median at most 60 ns above the calls by hand, with the execution time

@@ -1,6 +1,7 @@
-//! The bell: who hears it can sleep until it rings. A domain rings it for the supervisor when its
-//! state has changed; each service has one of its own, for who holds a bell can fill it, and then
-//! others may have to wait. Linux and a guest wake each other with two.
+//! The bell: a process that listens to it can sleep until it rings. A domain rings it for the
+//! supervisor when its state has changed. Each service has a bell of its own, because a process
+//! that holds a bell can fill it, and then others may have to wait. Linux and a guest wake each
+//! other with two bells.
 
 use std::io::{self, IoSliceMut};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -31,17 +32,17 @@ impl Bell {
         self.0.try_clone().map(Bell)
     }
 
-    /// Wakes who hears it.
+    /// Wakes the process that listens to it.
     pub fn ring(&self) {
-        // It is refused only when it has rung 2^64 times unheard: then it still rings.
+        // The write is refused only after 2^64 unheard rings: then the bell still rings.
         let _ = rustix::io::write(&self.0, &1u64.to_ne_bytes());
     }
 
-    /// Silences it. To be called before what it tells of is looked at. Never waits, also when a
-    /// domain has taken O_NONBLOCK away from what both sides hold.
+    /// Silences it. Call this before looking at what it announces. Never waits, even if a domain
+    /// has cleared O_NONBLOCK of the file that both sides hold.
     pub fn hush(&self) {
         let (mut count, end) = ([0; 8], u64::MAX);
-        // Silence is no failure.
+        // A bell that does not ring is no failure.
         let _ = preadv2(&self.0, &mut [IoSliceMut::new(&mut count)], end, ReadWriteFlags::NOWAIT);
     }
 }

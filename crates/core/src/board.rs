@@ -10,7 +10,7 @@ use crate::privileges::Obtained;
 use crate::sys::Region;
 use crate::sys::timespec;
 
-/// Threads that a domain may have: so many have a place on the board.
+/// Threads that a domain may have: the board has a place for this many.
 pub const THREADS_MAX: usize = 64;
 
 const ORDER: usize = 0;
@@ -71,7 +71,7 @@ pub enum BoardState {
 /// A fault, and where it happened.
 #[derive(Clone, Debug)]
 pub struct FaultAt {
-    /// What.
+    /// The fault.
     pub fault: Fault,
     /// Index of the node in the plan.
     pub node: Option<usize>,
@@ -87,7 +87,7 @@ impl Board {
     /// A new page.
     ///
     /// # Errors
-    /// What the kernel says to a shared region.
+    /// The kernel refuses a shared region.
     pub fn create() -> std::io::Result<Board> {
         Region::shared("sinew-board", (WORDS * 4).next_multiple_of(4096)).map(Board)
     }
@@ -137,8 +137,8 @@ impl Board {
         let _ = futex::wake(self.word(ORDER), futex::Flags::empty(), i32::MAX as u32);
     }
 
-    /// The parent says what to do with an edited graph; they are numbered from 1. Who sleeps in
-    /// [`Board::sleep_while`] wakes up, or looks when that ends.
+    /// The parent says what to do with an edited graph; they are numbered from 1. A thread that
+    /// sleeps in [`Board::sleep_while`] wakes up, or looks when that ends.
     pub fn say_edition(&self, number: u32, wish: Wish) {
         self.set(EDITION, number << 2 | wish as u32);
         self.wake();
@@ -221,7 +221,7 @@ impl Board {
         let cause = Cause::from_number(self.get(CAUSE)).unwrap_or(Cause::Died);
         let words = (TEXT..THREADS).flat_map(|at| self.get(at).to_le_bytes());
         let text: Vec<u8> = words.take(self.get(TEXT_LEN) as usize).collect();
-        // Control characters would play with the terminal of whoever reads it.
+        // Control characters would act on the terminal of the reader.
         let text = String::from_utf8_lossy(&text)
             .replace('\n', " ")
             .replace(|c: char| c.is_control(), "\u{fffd}");

@@ -40,15 +40,15 @@ pub struct Moment {
     pub ticks: u64,
 }
 
-/// So long the counter alone tells the time within 10 ns.
+/// For this long the counter alone tells the time to within 10 ns.
 const EXACT_NS: u64 = 1_000_000;
 
-/// Both clocks are read in less, unless the thread loses its CPU meanwhile.
+/// Reading both clocks takes less than this, unless the thread loses its CPU meanwhile.
 const APART_NS: u64 = 1_000;
 
 impl Clock {
-    /// The rate of the counter, measured against the monotonic clock; takes [`CALIBRATION`].
-    /// Where the counter is not to be trusted, the monotonic clock stands in for it.
+    /// The rate of the counter, measured against the monotonic clock; takes [`CALIBRATION`]. Where
+    /// the counter cannot be trusted, the monotonic clock takes its place.
     pub fn calibrate() -> Clock {
         if !counter_is_constant() {
             return Clock::from_rate(0.0);
@@ -65,25 +65,25 @@ impl Clock {
         Clock { ns_per_tick }
     }
 
-    /// Nanoseconds per tick; 0 if the monotonic clock stands in for the counter.
+    /// Nanoseconds per tick; 0 if the monotonic clock takes the place of the counter.
     pub fn rate(self) -> f64 {
         self.ns_per_tick
     }
 
-    /// Whether the rate is not 0; by its bits, for a cycle asks often.
+    /// Whether the rate is not 0; compares bits, because a cycle asks often.
     #[inline(always)]
     fn has_counter(self) -> bool {
         self.ns_per_tick.to_bits() != 0
     }
 
-    /// Ticks now; of use only as a difference.
+    /// Ticks now; useful only as a difference.
     #[inline(always)]
     pub fn ticks(self) -> u64 {
         if self.has_counter() { sys::ticks() } else { stand_in() }
     }
 
-    /// Now, on both clocks: some 50 ns. If the thread loses its CPU between the two, they are read
-    /// again, three times at most.
+    /// Now, on both clocks; takes some 50 ns. If the thread loses its CPU between the two, they are
+    /// read again, three times at most.
     #[inline]
     pub fn moment(self) -> Moment {
         let mut tries = 0;
@@ -97,7 +97,8 @@ impl Clock {
         }
     }
 
-    /// Now, some time after `earlier`: by the counter alone, some 10 ns, if that is less than 1 ms.
+    /// Now, some time after `earlier`. If `earlier` is less than 1 ms ago, only the counter is
+    /// read, which takes some 10 ns.
     #[inline]
     pub fn moment_after(self, earlier: Moment) -> Moment {
         let ticks = self.ticks();
@@ -108,8 +109,8 @@ impl Clock {
         self.moment()
     }
 
-    /// The least difference between two times by the counter, ns: on some processors it moves in
-    /// steps of 10 ns. Measured by the first call, which takes some microseconds.
+    /// The least difference between two times by the counter, ns: on some processors the counter
+    /// moves in steps of 10 ns. Measured by the first call, which takes some microseconds.
     pub fn step_ns(self) -> f64 {
         if self.has_counter() { self.exact_ns(*STEP_TICKS) } else { 1.0 }
     }
@@ -133,7 +134,8 @@ impl Clock {
     }
 }
 
-/// The monotonic clock in place of the counter; apart, so that the cycle stays small with one.
+/// The monotonic clock in place of the counter; not inlined, so that the cycle's code stays small
+/// where there is a counter.
 #[cold]
 #[inline(never)]
 fn stand_in() -> u64 {
@@ -145,7 +147,7 @@ static STEP_TICKS: LazyLock<u64> = LazyLock::new(|| {
     const READINGS: usize = 2000;
     let mut before = sys::ticks();
     let difference = |at| {
-        // Of different lengths, or the work itself would look like a step.
+        // The work has different lengths; otherwise the work itself would look like a step.
         (0..at % 61).for_each(|n| _ = black_box(n));
         let now = sys::ticks();
         now.wrapping_sub(std::mem::replace(&mut before, now))
@@ -153,16 +155,17 @@ static STEP_TICKS: LazyLock<u64> = LazyLock::new(|| {
     step_of(&(0..READINGS).map(difference).collect::<Vec<_>>())
 });
 
-/// By what a counter moves between readings that are these differences apart. On some processors
-/// that is about as long as a reading takes: then nearly all differences are multiples of it, give
-/// or take a tick where a virtual machine scales the counter. Else it is one tick.
+/// The step by which a counter moves, from the differences between readings. On some processors a
+/// step is about as long as a reading takes: then nearly all differences are multiples of the step,
+/// give or take a tick where a virtual machine scales the counter. On others the step is one tick.
 fn step_of(differences: &[u64]) -> u64 {
-    // Shorter ones do not matter, and cannot be told from one tick.
+    // Shorter steps do not matter, and cannot be told from one tick.
     const STEPS: Range<u64> = 8..512;
-    // No multiple of anything: of these a coarse counter, whose ticks are long, has only such.
+    // Differences of 0 and 1 say nothing about a step; a coarse counter, whose ticks are long, has
+    // hardly any others.
     let moved = || differences.iter().copied().filter(|&ticks| ticks > 1);
     let explains = |&step: &u64| {
-        // Over many steps the ticks that a scaled one lacks add up.
+        // Over many steps the ticks that a scaled counter lacks add up.
         let few = || moved().filter(|&ticks| ticks < 8 * step);
         let multiples = few().filter(|ticks| ticks + 1 >= step && (ticks + 1) % step <= 2);
         let (multiples, few) = (multiples.count(), few().count());
@@ -171,7 +174,7 @@ fn step_of(differences: &[u64]) -> u64 {
     STEPS.rev().find(explains).unwrap_or(1)
 }
 
-/// How long a PAUSE takes, ns, rounded; 10 to 60, as the processor's maker likes.
+/// How long a PAUSE takes, ns, rounded; 10 to 60, depending on the processor.
 static PAUSE_NS: LazyLock<u32> = LazyLock::new(measure_pause_ns);
 
 /// How long a PAUSE takes on the CPU of this thread, ns; measured now, which takes microseconds.
@@ -245,11 +248,11 @@ mod tests {
         let times = |pattern: &[u64]| pattern.repeat(200);
         // An AMD EPYC whose counter a virtual machine scales.
         assert_eq!(step_of(&times(&[26, 52, 26, 25, 1, 26, 78, 26, 51, 26])), 26);
-        // The same with long work between readings, of which 50 steps are two ticks short.
+        // The same with long work between readings, where 50 steps are two ticks short.
         assert_eq!(step_of(&times(&[26, 52, 26, 78, 1298, 1298, 1298])), 26);
-        // A fine counter, of which a reading takes some twenty ticks.
+        // A fine counter; a reading of it takes some twenty ticks.
         assert_eq!(step_of(&times(&[18, 20, 22, 35, 44, 19, 61])), 1);
-        // Coarse ones: ticks of 40 ns, and one that stands still.
+        // Coarse counters: ticks of 40 ns, and one that stands still.
         assert_eq!(step_of(&times(&[0, 1, 0, 0, 1, 2, 1, 3])), 1);
         assert_eq!(step_of(&times(&[0, 1, 1])), 1);
         assert_eq!(step_of(&times(&[0])), 1);
@@ -272,7 +275,7 @@ mod tests {
     #[test]
     fn a_moment_long_after_another_is_read_from_the_monotonic_clock() {
         for clock in [Clock::calibrate(), Clock::from_rate(0.0)] {
-            // By the counter alone it would be shortly after.
+            // By the counter alone it would be shortly after `long_ago`.
             let long_ago = Moment { ns: 5, ticks: clock.ticks() - clock.ticks_of(2 * CALIBRATION) };
             let now = now_ns();
             assert!(clock.moment_after(long_ago).ns >= now);

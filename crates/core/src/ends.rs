@@ -1,4 +1,4 @@
-//! Which ends of links a thread has, and which links share one: of the plan alone.
+//! Which ends of links a thread has, and which links share one: derived from the plan alone.
 
 use sinew_plan::plan::{Delivery, Link, Plan, Transport};
 
@@ -16,7 +16,7 @@ pub fn link_ends(plan: &Plan, nodes: &[usize]) -> Vec<usize> {
 }
 
 /// The link whose writing end also serves link `link`: readers of one broadcast region share it.
-/// Each service domain has a region of its own, so that none can spoil it for another reader.
+/// Each service domain has a region of its own, so that no service can spoil it for another reader.
 pub fn leader(plan: &Plan, link: usize) -> usize {
     let this = &plan.links[link];
     if this.delivery != Delivery::Broadcast {
@@ -37,7 +37,7 @@ pub fn leader(plan: &Plan, link: usize) -> usize {
 }
 
 /// Whether a link, or one that shares its writing end, has its ends in two domains: then the parent
-/// opens it, else the domain itself.
+/// opens it, otherwise the domain itself.
 pub fn crosses_domains(plan: &Plan, link: usize) -> bool {
     let crosses =
         |link: &Link| plan.nodes[link.from.node].domain != plan.nodes[link.to.node].domain;

@@ -1,13 +1,14 @@
-//! Why a domain stops. A fault is made without allocating, so a cycle may fail as it must run.
+//! Why a domain stops. A fault is made without allocating, so a failing cycle keeps the same rule
+//! as a running one.
 
 use std::fmt;
 
 use sinew_plan::Span;
 
-/// Bytes of text that a fault can hold; what is longer is cut.
+/// Bytes of text that a fault can hold; a longer text is cut.
 pub const TEXT_MAX: usize = 232;
 
-/// What sort of thing went wrong. The numbers stand in shared memory; do not change them.
+/// What sort of thing went wrong. The numbers are used in shared memory; do not change them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Cause {
@@ -21,13 +22,13 @@ pub enum Cause {
     Overrun = 4,
     /// A peer is gone.
     LostPeer = 5,
-    /// A peer wrote what no peer may write.
+    /// A peer wrote what no correct peer writes.
     BadPeer = 6,
     /// A queue was full and the spec says that this is a fault.
     Full = 7,
     /// The kernel refused something the domain cannot do without.
     System = 8,
-    /// The domain died without a word: a signal, or an exit that it did not choose.
+    /// The domain died without a report: by a signal, or by an exit that it did not choose.
     Died = 9,
 }
 
@@ -62,9 +63,9 @@ pub struct Fault {
     /// What sort.
     pub cause: Cause,
     text: [u8; TEXT_MAX],
-    /// The length of the text and, above its 8 bits, a place in the spec: 8 bits for which text,
-    /// 16 for its length, 32 for where it begins; all zero: none. Every receive returns a result
-    /// with a fault in it, and pays for each further field.
+    /// The length of the text and, above its 8 bits, a place in the spec: 8 bits for which text, 16
+    /// for its length, 32 for where it begins; all zero: none. Every receive returns a result with
+    /// a fault in it, and each further field would cost time.
     marks: u64,
 }
 
@@ -81,7 +82,7 @@ impl Fault {
         fault
     }
 
-    /// The same, with the place in the spec: what `make` says of a value is shown there. A place
+    /// The same, with the place in the spec: what `make` says about a value is shown there. A place
     /// longer than 64 KiB is cut; one in an override past the 255th is left out.
     #[must_use]
     pub fn at(self, span: Span) -> Fault {
@@ -91,7 +92,7 @@ impl Fault {
         Fault { marks: self.len() as u64 | place << LEN_BITS, ..self }
     }
 
-    /// Where in the spec its reason stands, if a node could not be made of what stands there.
+    /// Where in the spec its reason is, if a node could not be made from what is written there.
     pub fn span(&self) -> Option<Span> {
         let place = self.marks >> LEN_BITS;
         let (source, len) = (place as u8, (place >> 8) as u16);

@@ -15,15 +15,15 @@ pub struct Halt {
     /// [`Halt::STOP`] once the domain is to stop. A signal handler may set it.
     flag: Arc<AtomicUsize>,
     faulted: AtomicBool,
-    /// Held by who writes to the board, so that a fault there stays.
+    /// Held by the thread that writes to the board, so that a fault there is not overwritten.
     writing: Mutex<()>,
 }
 
 impl Halt {
-    /// The flag's value for stop; anything else lets run.
+    /// The flag's value for stop; with any other value the domain runs.
     pub const STOP: usize = 1;
 
-    /// Of a domain that reports on this board and rings this bell.
+    /// For a domain that reports on this board and rings this bell.
     pub fn new(board: Board, bell: Bell) -> Halt {
         let (flag, faulted) = (Arc::new(AtomicUsize::new(0)), AtomicBool::new(false));
         Halt { board, bell, flag, faulted, writing: Mutex::new(()) }
@@ -48,7 +48,7 @@ impl Halt {
         self.flag.store(Self::STOP, Ordering::Relaxed);
     }
 
-    /// Reports that the domain is in `state`, unless it already faulted or is further.
+    /// Reports that the domain is in `state`, unless it already faulted or is in a later state.
     pub fn reached(&self, state: BoardState) {
         self.raise(state);
         self.ring();

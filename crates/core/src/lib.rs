@@ -5,7 +5,8 @@
 //! table of [`NodeEntry`] rows is all that the core knows of nodes. [`cycle`] puts the nodes of a
 //! thread together and runs them, [`transport`] carries what crosses threads and processes,
 //! [`trace`] is what each cycle leaves behind, [`log`] what nodes say, and [`mod@fault`] why a
-//! cycle failed. It starts no process, reads no text and serves nobody: that is the supervisor's.
+//! cycle failed. It starts no process, reads no text and serves nobody: that is the supervisor's
+//! work.
 
 // So that `message!` finds the same path here as in every other crate.
 extern crate self as sinew_core;

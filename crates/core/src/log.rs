@@ -1,8 +1,8 @@
-//! What nodes have to say: lines in shared memory, put there as they are said and without
-//! formatting. Who reads them makes text of them; what a process said before it died is there too.
+//! What nodes log: lines in shared memory, put there when they are logged and without formatting.
+//! The reader makes text of them. Lines that a process logged before it died are there too.
 //!
-//! They are a broadcast: the writer never waits, and of more lines than it holds the newest are
-//! kept, for the last ones before a fault say how it came about.
+//! The lines are a broadcast: the writer never waits. If there are more lines than it holds, the
+//! newest are kept, because the last ones before a fault say how it came about.
 
 use std::fmt::{self, Write};
 use std::io;
@@ -15,23 +15,23 @@ use crate::sys::Region;
 /// Numbers that a line can have; more are left out.
 pub const NUMBERS_MAX: usize = 4;
 
-/// Bytes of a line's text before its numbers stand in it; what is longer is cut.
+/// Bytes of a line's text before its numbers are put in; a longer text is cut.
 pub const TEXT_MAX: usize = 115;
 
-/// So many lines of a thread are kept until they are read, 96 KiB: those of half a second, in which
-/// they are read, of a node that says one in each cycle at 1 kHz.
+/// Lines of a thread that are kept until they are read, 96 KiB. Lines are read within half a
+/// second, and in that time a node that logs one in each cycle at 1 kHz leaves this many.
 pub const LINES_MAX: u32 = 512;
 
-/// Tells lines from other regions.
+/// Tells a region of lines from other regions.
 const TYPE_HASH: u32 = u32::from_le_bytes(*b"line");
 
 const SHAPE: Shape = Shape::broadcast(size_of::<LogLine>() as u32, TYPE_HASH, LINES_MAX);
 
-/// Whole numbers from here on are written with an exponent, as are those that are smaller than the
-/// second one: else 1e300 would be 301 digits.
+/// Numbers from the first one on are written with an exponent, as are those that are smaller than
+/// the second one: otherwise 1e300 would be 301 digits.
 const WRITTEN_OUT: [f64; 2] = [1e16, 1e-6];
 
-/// How grave a line is. The numbers stand in shared memory; do not change them.
+/// How serious a line is. The numbers are used in shared memory; do not change them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Level {
@@ -39,7 +39,8 @@ pub enum Level {
     Info = 1,
     /// Somebody should look at it.
     Warning = 2,
-    /// Something failed that the node goes on without. What it cannot go on without is a fault.
+    /// Something failed, and the node goes on without it. If the node cannot go on, that is a
+    /// fault.
     Error = 3,
 }
 
@@ -65,12 +66,12 @@ impl Level {
 pub struct LogLine {
     cycle: u64,
     numbers: [f64; NUMBERS_MAX],
-    /// Of the node in its thread.
+    /// Place of the node in its thread.
     place: u16,
     level: u8,
-    /// Of the numbers.
+    /// How many numbers there are.
     count: u8,
-    /// Of the text.
+    /// Length of the text in bytes.
     len: u8,
     text: [u8; TEXT_MAX],
 }
@@ -79,7 +80,7 @@ impl LogLine {
     /// What the node at `place` says in this cycle; does not allocate.
     fn new(cycle: u64, place: usize, level: Level, text: &str, numbers: &[f64]) -> LogLine {
         let mut line = LogLine { cycle, level: level as u8, ..LogLine::new_zeroed() };
-        // The compiler puts no more nodes on a thread than this counts.
+        // The compiler puts no more nodes on a thread than a u16 counts.
         line.place = u16::try_from(place).unwrap_or(u16::MAX);
         let text = &text.as_bytes()[..text.floor_char_boundary(TEXT_MAX)];
         line.text[..text.len()].copy_from_slice(text);
@@ -95,12 +96,12 @@ impl LogLine {
         self.cycle
     }
 
-    /// Place of the node in its thread. Who wrote the line may have made it up.
+    /// Place of the node in its thread. The writer of the line may have made it up.
     pub fn place(&self) -> usize {
         self.place.into()
     }
 
-    /// How grave it is.
+    /// How serious it is.
     pub fn level(&self) -> Level {
         Level::of(self.level).unwrap_or(Level::Error)
     }
@@ -114,8 +115,8 @@ impl LogLine {
     }
 }
 
-/// What it says. Each number takes the place of a `{}`, or of a `{:.3}` with so many digits; a
-/// place without a number stays as it is, a number without a place stands at the end.
+/// The text of the line. Each number replaces a `{}`, or a `{:.3}` with that many digits. A
+/// placeholder without a number stays as it is; a number without a placeholder is put at the end.
 impl fmt::Display for LogLine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [len, count] = [self.len, self.count].map(usize::from);
@@ -145,7 +146,7 @@ impl fmt::Display for LogLine {
     }
 }
 
-/// The place of a number at the beginning of a text: its digits, and what stands behind it.
+/// The placeholder of a number at the beginning of a text: its digits, and the text after it.
 fn hole(text: &str) -> Option<(Option<usize>, &str)> {
     if let Some(rest) = text.strip_prefix("{}") {
         return Some((None, rest));
@@ -169,7 +170,7 @@ fn write_number(f: &mut fmt::Formatter<'_>, number: f64, digits: Option<usize>) 
 /// Makes the region for the lines of a thread and reads it from its beginning.
 ///
 /// # Errors
-/// What the kernel says to a region of that size.
+/// The kernel refuses a region of that size.
 pub fn open() -> io::Result<(Region, Reader)> {
     open_in(Region::shared("sinew-log", SHAPE.region_len())?)
 }
@@ -200,7 +201,7 @@ impl Writer {
     /// Attaches to what [`open`] made, and goes on where a process before this one ended.
     ///
     /// # Errors
-    /// The region is another one.
+    /// The region is not one for lines.
     pub fn attach(region: Region) -> Result<Writer, RegionError> {
         broadcast::Writer::attach(region, &SHAPE).map(Writer)
     }
@@ -224,15 +225,16 @@ impl fmt::Debug for Writer {
     }
 }
 
-/// The end of who makes text of the lines.
+/// The end that reads the lines and makes text of them.
 pub struct Reader {
     reader: broadcast::Reader<Region>,
     lost: u64,
 }
 
 impl Reader {
-    /// Hands the lines since the last call to `each`, no more than [`LINES_MAX`]: who says more in
-    /// that time cannot keep the reader. Lines that no node can have said are lost.
+    /// Hands the lines since the last call to `each`, no more than [`LINES_MAX`]: a node that logs
+    /// more in that time cannot hold the reader up. Lines that no node can have logged count as
+    /// lost.
     pub fn read(&mut self, each: &mut dyn FnMut(&LogLine)) {
         let mut line = LogLine::new_zeroed();
         for _ in 0..LINES_MAX {
@@ -246,7 +248,7 @@ impl Reader {
         }
     }
 
-    /// Lines that were overwritten before they were read, or were none.
+    /// Lines that were overwritten before they were read, or were no valid lines.
     pub fn lost(&self) -> u64 {
         self.lost
     }

@@ -1,23 +1,24 @@
-//! What is mapped in this process, as the kernel tells.
+//! What is mapped in this process, as the kernel reports it.
 
 use std::fs::{self, File};
 use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
-/// Code is taken in such pieces. A linker puts the functions of a crate side by side, so who has
-/// needed one of a piece may need the others, also those that run on a fault only.
+/// Code is taken in pieces of this size. A linker puts the functions of a crate side by side, so a
+/// process that has needed one function of a piece may need the others, also those that run only on
+/// a fault.
 const PIECE_BYTES: usize = 256 * 1024;
 
-/// In an entry of /proc/PID/pagemap: the page is here.
+/// In an entry of /proc/PID/pagemap: the page is in memory.
 const PRESENT: u64 = 1 << 63;
 
-/// A mapping, by /proc/PID/smaps.
+/// A mapping, as in /proc/PID/smaps.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Mapping {
     /// Where it is.
     pub(crate) addresses: Range<usize>,
-    /// Of this program, may not be written to, and nobody has.
+    /// Whether it is of this program, may not be written to, and has not been written to.
     pub(crate) is_code: bool,
     /// Size of its pages.
     pub(crate) page_bytes: usize,
@@ -27,7 +28,7 @@ pub(crate) struct Mapping {
     pub(crate) is_locked: bool,
 }
 
-/// All of this process; none where the kernel does not tell.
+/// All mappings of this process; none where the kernel does not report them.
 pub(crate) fn all() -> Vec<Mapping> {
     let program = fs::read_link("/proc/self/exe");
     let (Ok(program), Ok(smaps)) = (program, fs::read_to_string("/proc/self/smaps")) else {
@@ -69,11 +70,11 @@ fn head(program: &str, addresses: &str, rest: &str) -> Option<Mapping> {
     })
 }
 
-/// The pieces of a mapping of which something is in memory, or that hold an address of `of_faults`,
+/// The pieces of a mapping that are partly in memory, or that hold an address of `of_faults`,
 /// ascending.
 ///
 /// # Errors
-/// Where the kernel does not tell.
+/// The kernel does not report it.
 pub(crate) fn needed(mapping: &Mapping, of_faults: &[usize]) -> io::Result<Vec<Range<usize>>> {
     let Mapping { addresses: Range { start, end }, page_bytes, .. } = *mapping;
     if !PIECE_BYTES.is_multiple_of(page_bytes) {
@@ -110,7 +111,7 @@ mod tests {
         let smaps = [
             mapping("1000-2a00", "r--p", "/bin/sinew", 0, ""),
             mapping("3000-4000", "r-xp", "/bin/sinew", 0, " lo sd"),
-            // The loader has written here, before it took the right away.
+            // The loader has written here, before it took the right to write away.
             mapping("5000-6000", "r--p", "/bin/sinew", 12, ""),
             mapping("7000-8000", "rw-p", "/bin/sinew", 0, ""),
             mapping("9000-a000", "r-xp", "/bin/sh", 0, ""),

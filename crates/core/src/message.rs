@@ -5,8 +5,8 @@ use sinew_link::message::{Bool, Label};
 use sinew_plan::catalogue::MessageType;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-/// A fixed-size plain-data value on a realtime link. Any bytes are a value of it; [`message!`]
-/// implements it, by hand it is not implemented.
+/// A fixed-size plain-data value on a realtime link. Any bytes are a value of it. [`message!`]
+/// implements this trait; do not implement it by hand.
 ///
 /// [`message!`]: crate::message!
 pub trait Message:
@@ -48,8 +48,8 @@ pub trait Message:
 ///     }
 /// }
 /// ```
-/// An enum crosses by its number, and stands in a message as a [`Label`] of it. A peer may write
-/// any number: `get` answers `None` of one that no value has.
+/// An enum crosses by its number, and a message holds it as a [`Label`]. A peer may write any
+/// number: `get` returns `None` for one that no value has.
 ///
 /// ```
 /// use sinew_core::{Labels, message};
@@ -164,8 +164,8 @@ macro_rules! message_item {
     };
 }
 
-/// What stands behind the list, if all fields in it have types that a message can hold. Else one
-/// error, in place of those of all that the fields are used for.
+/// What follows the list, if all fields in it have types that a message can hold. Otherwise one
+/// error, in place of one for each use of the fields.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! checked_fields {
@@ -243,7 +243,7 @@ macro_rules! field_type {
 }
 
 message! {
-    /// A number, as it crosses between nodes that do not know what it stands for.
+    /// A number, as it crosses between nodes that do not know what it means.
     pub struct Real {
         /// The number.
         pub value: f64,

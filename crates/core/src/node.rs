@@ -16,7 +16,7 @@ pub use crate::slots::Fresh;
 use crate::slots::{Slot, Slots};
 
 /// A cyclic node. After `start` it neither allocates, locks, prints nor calls the kernel; what it
-/// has to say it says by [`Cycle::log`].
+/// has to report it logs by [`Cycle::log`].
 pub trait Node: Send {
     /// Once, before the first cycle, in the domain's process; may allocate and take its time.
     fn start(&mut self) -> Result<(), Fault> {
@@ -26,10 +26,10 @@ pub trait Node: Send {
     /// The node's work in one cycle; bounded. An error stops the graph.
     fn update(&mut self, io: &mut Io<'_>, cycle: &Cycle) -> Result<(), Fault>;
 
-    /// Between two cycles, when parameters that the kind's table calls tunable have new values:
-    /// all of `parameters` as they are now, within their limits and taken by `make` before. As
-    /// bounded as `update`, and as quiet; an error stops the graph. Files, the spec and the
-    /// neighbours of the node are not in it.
+    /// Called between two cycles, when parameters that the kind's table calls tunable have new
+    /// values. `parameters` holds all values as they are now, within their limits and accepted by
+    /// `make` before. The rules of `update` hold here too; an error stops the graph. `parameters`
+    /// does not hold files, the spec or the neighbours of the node.
     fn tune(&mut self, parameters: &Parameters<'_>) -> Result<(), Fault> {
         let _ = parameters;
         Ok(())
@@ -39,9 +39,10 @@ pub trait Node: Send {
     fn stop(&mut self) {}
 
     /// Whether the machine behind this node stands still and is safe: a domain that is told to stop
-    /// goes on with safe commands until all its nodes say so (or a limit of time is over). Asked in
-    /// every cycle of the stop, and before it in those in which no actuator of the thread, if it
-    /// has any, obeys a command other than its safe value. Bounded; its time is part of no figure.
+    /// goes on with safe commands until all its nodes say so (or a limit of time is over). Called
+    /// in every cycle of the stop. In a thread with actuators it is also called before the stop, in
+    /// each cycle in which no actuator obeys a command other than its safe value. Bounded; its time
+    /// is part of no figure.
     fn at_rest(&self) -> bool {
         true
     }
@@ -61,7 +62,8 @@ pub struct NodeEntry {
 }
 
 impl NodeEntry {
-    /// Of a kind without actuator ports; else with `safe: Some(...)` before `..NodeEntry::new`.
+    /// A row for a kind without actuator ports; for other kinds put `safe: Some(...)` before
+    /// `..NodeEntry::new`.
     pub const fn new(
         kind: &'static Kind,
         make: fn(&Parameters<'_>) -> Result<Box<dyn Node>, Fault>,
@@ -84,7 +86,8 @@ pub struct Cycle {
     finished: Cell<bool>,
     /// Place in its thread of the node that is at work.
     pub(crate) place: Cell<usize>,
-    /// Where lines go; `None`: nowhere. Its own memory, so that nothing moves when this does.
+    /// Where lines go; `None`: nowhere. It has its own memory, so that it does not move when the
+    /// cycle does.
     lines: RefCell<Option<Box<log::Writer>>>,
 }
 
@@ -104,16 +107,16 @@ impl Cycle {
         self.finished.get()
     }
 
-    /// Says something, which becomes an event of the run: in its output, in `sinew log`, on the
-    /// page and in recordings, with the node and the number of this cycle. Each number takes the
-    /// place of a `{}` in the text, or of a `{:.3}` with so many digits; that is done by who reads
-    /// it. A text longer than [`TEXT_MAX`](log::TEXT_MAX) bytes is cut, numbers past
-    /// [`log::NUMBERS_MAX`] are left out.
+    /// Logs a line, which becomes an event of the run: in its output, in `sinew log`, on the page
+    /// and in recordings, with the node and the number of this cycle. Each number takes the place
+    /// of a `{}` in the text, or of a `{:.3}` with so many digits; the reader does that. A text
+    /// longer than [`TEXT_MAX`](log::TEXT_MAX) bytes is cut, numbers past [`log::NUMBERS_MAX`] are
+    /// left out.
     ///
-    /// It takes some 100 ns, never waits, allocates nothing and calls no kernel. What was said
-    /// stands, whatever becomes of the process after that. Of one node ten lines in ten seconds are
-    /// kept: say it on a change, not in every cycle. Outside of a run nobody hears it but the
-    /// [`NodeFixture`] and who took [`Cycle::heard`].
+    /// It takes some 100 ns, never waits, allocates nothing and calls no kernel. A logged line is
+    /// kept, whatever happens to the process after that. Of one node ten lines in ten seconds are
+    /// kept: log on a change, not in every cycle. Outside of a run only the [`NodeFixture`] and the
+    /// caller of [`Cycle::heard`] get the lines.
     ///
     /// ```
     /// # use sinew_core::{Cycle, Level};
@@ -121,11 +124,11 @@ impl Cycle {
     /// cycle.log(Level::Warning, "it swings {:.2} rad, more than {}", &[angle_rad, most_rad]);
     /// # }
     /// ```
-    // Out of line: seldom needed, and a node is faster small.
+    // Not inlined: it is seldom needed, and a node's code is faster when it is small.
     #[cold]
     #[inline(never)]
     pub fn log(&self, level: Level, text: &str, numbers: &[f64]) {
-        // Nothing in there calls anything that could be here already.
+        // Nothing in `write` calls back to here, so the borrow does not fail.
         if let Ok(mut lines) = self.lines.try_borrow_mut()
             && let Some(lines) = lines.as_mut()
         {
@@ -133,24 +136,25 @@ impl Cycle {
         }
     }
 
-    /// Brings what [`Cycle::log`] needs into memory: it may run for the first time in a cycle.
+    /// Brings what [`Cycle::log`] needs into memory, because it may run for the first time in a
+    /// cycle.
     pub fn rehearse_log() {
         if let Ok((cycle, _)) = Cycle::heard(0, 1) {
             cycle.log(Level::Info, "rehearsed", &[0.0]);
         }
     }
 
-    /// The same cycle, whose lines go there.
+    /// The same cycle, whose lines go to `lines`.
     #[must_use]
     pub fn logging(self, lines: log::Writer) -> Cycle {
         Cycle { lines: RefCell::new(Some(Box::new(lines))), ..self }
     }
 
-    /// A cycle for an executor of one's own, and where the lines of its nodes can be read; for all
-    /// cycles if it is used again with another number.
+    /// A cycle for your own executor, and where the lines of its nodes can be read. It serves for
+    /// all cycles if it is used again with another number.
     ///
     /// # Errors
-    /// What the kernel says to 96 KiB.
+    /// The kernel refuses 96 KiB.
     pub fn heard(number: u64, period_ns: u64) -> io::Result<(Cycle, log::Reader)> {
         let (writer, reader) = log::open_here()?;
         Ok((Cycle::new(number, period_ns).logging(writer), reader))
@@ -217,14 +221,14 @@ impl Io<'_> {
         value.expect("the port's table names another message type")
     }
 
-    /// What is to be said of the value at port `port`.
+    /// What a read says of the value at port `port`.
     #[inline]
     pub fn fresh(&self, port: usize) -> Fresh {
         self.slots.fresh(self.wiring.ports[port], self.cycle)
     }
 
-    /// The place to write this cycle's message for port `port`; what is not overwritten keeps the
-    /// previous message's bytes. Without this call nothing is sent in this cycle.
+    /// The place to write this cycle's message for port `port`; bytes that are not overwritten stay
+    /// those of the previous message. Without this call nothing is sent in this cycle.
     ///
     /// # Panics
     /// If `T` is not the message type that the kind's table gives for this port.
@@ -256,14 +260,14 @@ pub struct Parameters<'a> {
     pub values: &'a [ParameterValue],
     /// The folder of the spec: relative paths start here.
     pub base: &'a Path,
-    /// Where each value stands in the spec; empty outside a graph.
+    /// Where each value is in the spec; empty outside a graph.
     pub spans: &'a [Span],
     /// Nominal period of the node's domain, ns; 0 in a service domain.
     pub period_ns: u64,
     /// Ports (by index of the kind's table) and what crosses their links to other nodes: one entry
     /// for each link that carries messages.
     pub messages: Vec<(usize, &'static MessageType)>,
-    /// The graph and the node's domain by index of it; `None` outside a graph.
+    /// The graph, and the index of the node's domain; `None` outside a graph.
     pub home: Option<(&'a Plan, usize)>,
 }
 
@@ -304,7 +308,8 @@ impl<'a> Parameters<'a> {
     }
 
     /// Whether a neighbour of this kind, and of this name if one is given, may be missing only
-    /// because it is faulty: that it is missing follows then from what is said of it.
+    /// because it is faulty. Then the error that it is missing only follows from the error about
+    /// it.
     pub fn is_left_out(&self, kind: &str, name: Option<&str>) -> bool {
         let Some((plan, home)) = self.home else { return false };
         plan.left_out.iter().flatten().any(|node| {
@@ -342,12 +347,12 @@ impl Parameters<'_> {
         at.unwrap_or_else(|| panic!("{} has no parameter '{name}'", self.kind.name))
     }
 
-    /// Where a value stands in the spec; where the node's name does, if it is a default.
+    /// Where a value is in the spec; if it is a default, where the node's name is.
     pub fn span(&self, name: &str) -> Span {
         self.spans.get(self.index(name)).copied().unwrap_or_default()
     }
 
-    /// A bug of the kind's table or of who asks: `name` is of another type.
+    /// A bug of the kind's table or of the caller: `name` is of another type.
     fn is_no(&self, what: &str, name: &str) -> ! {
         panic!("parameter '{name}' is not a {what}: {:?}", self.value(name))
     }
@@ -441,7 +446,7 @@ impl NodeFixture {
     /// Makes and starts a node.
     ///
     /// # Errors
-    /// What `make` or `start` say.
+    /// `make` or `start` fails.
     pub fn new(entry: &NodeEntry, parameters: &Parameters<'_>) -> Result<NodeFixture, Fault> {
         let kind = entry.kind;
         let mut node = (entry.make)(parameters)?;
@@ -479,7 +484,7 @@ impl NodeFixture {
     /// Runs one cycle.
     ///
     /// # Errors
-    /// What the node says.
+    /// The node fails.
     pub fn update(&mut self) -> Result<(), Fault> {
         let mut io = Io {
             wiring: &self.wiring,
@@ -495,7 +500,7 @@ impl NodeFixture {
     /// Hands the node new values of its parameters.
     ///
     /// # Errors
-    /// What the node says.
+    /// The node fails.
     pub fn tune(&mut self, parameters: &Parameters<'_>) -> Result<(), Fault> {
         self.node.tune(parameters)
     }
@@ -520,8 +525,8 @@ impl NodeFixture {
         &self.values[self.wiring.signals[signal]..self.wiring.signals[signal + 1]]
     }
 
-    /// What the node has [logged](Cycle::log) since the last call, as text; of more than
-    /// [`log::LINES_MAX`] lines the newest.
+    /// What the node has [logged](Cycle::log) since the last call, as text; if there are more than
+    /// [`log::LINES_MAX`] lines, the newest.
     pub fn lines(&mut self) -> Vec<(Level, String)> {
         let mut lines = Vec::new();
         self.lines.read(&mut |line| lines.push((line.level(), line.to_string())));

@@ -6,14 +6,14 @@ pub enum Pace {
     /// By the periods of the plan.
     #[default]
     AsPlanned,
-    /// As fast as it goes: to measure what a cycle costs, and later to replay a run.
+    /// As fast as possible: to measure what a cycle costs, and later to replay a run.
     ///
     /// A timer-released thread begins its next cycle as soon as the feedback of the last one is
     /// back; the other threads wait for their input without napping. Nodes are told the planned
-    /// period. Nothing is late, but feedback that stays away for a second is a fault. The trace
+    /// period. No cycle is late, but feedback that stays away for a second is a fault. The trace
     /// holds every cycle, so nobody has to read it meanwhile. The stop is at the planned pace.
     Free {
-        /// After so many the run finishes, as if a node had said so; 1 to
+        /// After this many cycles the run finishes, as if a node had said so; 1 to
         /// [`Pace::FREE_CYCLES_MAX`].
         cycles: u64,
     },
@@ -21,7 +21,7 @@ pub enum Pace {
 
 impl Pace {
     /// Most cycles of a free run. All their records are kept in locked memory: some 20 MiB for each
-    /// thread. Who wants more starts the graph again.
+    /// thread. For more cycles start the graph again.
     pub const FREE_CYCLES_MAX: u64 = 100_000;
 
     /// Cycles of a free run.

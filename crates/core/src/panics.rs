@@ -1,5 +1,5 @@
-//! Panics as faults: the hook writes nothing, for a cycle that panics must first bring its outputs
-//! to safety; it keeps the text for the report that comes after.
+//! Panics as faults: the hook writes nothing, because a cycle that panics must first bring its
+//! outputs to safety. It keeps the text for the report that comes after.
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -31,8 +31,8 @@ fn keep(info: &PanicHookInfo<'_>) {
     LAST.with(|last| last.replace(Some(fault)));
 }
 
-/// Carries out `work` in a process that is no domain: a panic in it is a fault, and as silent as
-/// one in a domain; all others stay as they are.
+/// Carries out `work` in a process that is not a domain. A panic in `work` is a fault, and as
+/// silent as one in a domain; all other panics stay as they are.
 pub fn caught<T>(work: impl FnOnce() -> T) -> Result<T, Fault> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
@@ -49,7 +49,7 @@ pub fn caught<T>(work: impl FnOnce() -> T) -> Result<T, Fault> {
     result.map_err(|_| take())
 }
 
-/// The last panic of this thread; in a process whose hook keeps none, what was caught of it.
+/// The last panic of this thread; in a process whose hook keeps none, what was caught.
 pub fn take_or(caught: &(dyn Any + Send)) -> Fault {
     let text = caught.downcast_ref::<&str>().copied();
     let text = text.or_else(|| caught.downcast_ref::<String>().map(String::as_str));
@@ -58,8 +58,8 @@ pub fn take_or(caught: &(dyn Any + Send)) -> Fault {
         .unwrap_or_else(|| Fault::new(Cause::Panic, format_args!("panicked: {text}")))
 }
 
-/// Panics once, for the sake of its way back: code and tables that nothing else needs are then in
-/// memory, to be locked there. After [`install`], for it would be told.
+/// Panics once and unwinds: code and tables that nothing else needs are then in memory, and can be
+/// locked there. Call it after [`install`], otherwise the panic would be printed.
 pub fn rehearse() {
     let _ = catch_unwind(|| panic!("rehearsed"));
     LAST.with(|last| last.take());

@@ -1,5 +1,5 @@
-//! What a realtime thread asks of the kernel, and what it got: everything is read back, for a call
-//! that returned without an error is not yet a thread that runs as it should.
+//! What a realtime thread asks of the kernel, and what it got: everything is read back, because a
+//! call that returned without an error does not prove that the thread runs as it should.
 
 use std::io;
 
@@ -28,7 +28,7 @@ pub struct Obtained {
     pub priority: u8,
     /// The CPU it is pinned to, if it is pinned to one.
     pub cpu: Option<u32>,
-    /// Memory of the process that is there and locked, KiB.
+    /// Memory of the process that is resident and locked, KiB.
     pub locked_kib: u32,
 }
 
@@ -82,13 +82,13 @@ pub fn may_have(priority: u8) -> bool {
     held || getrlimit(Resource::Rtprio).current.is_none_or(|limit| limit >= u64::from(priority))
 }
 
-/// Locks what this process runs on: all that it may write to and its libraries, present and future;
-/// of the program's own code, which serves many other processes too, those pieces of which it has
-/// needed something or that hold an address of `of_faults`, and any page more that it comes to
-/// need. [`obtain`] shows whether it worked.
+/// Locks the memory that this process runs on: all that it may write to and its libraries, present
+/// and future. Of the program's own code, which many other processes use too, it locks the pieces
+/// that the process has partly needed or that hold an address of `of_faults`, and any further page
+/// once it is needed. [`obtain`] shows whether it worked.
 ///
-/// Not under a limit: if what is mapped now fits in it and what is mapped later does not, threads
-/// cannot start and the heap cannot grow.
+/// It does nothing under a limit: if what is mapped now fits in the limit and what is mapped later
+/// does not, threads cannot start and the heap cannot grow.
 pub fn lock_memory(of_faults: &[usize]) {
     let unlimited = getrlimit(Resource::Memlock).current.is_none();
     let held =
@@ -96,26 +96,27 @@ pub fn lock_memory(of_faults: &[usize]) {
     if !unlimited && !held {
         return;
     }
-    // Refusals are seen when the locked size is read back. The second call leaves what the first
-    // one did as it is: what comes later is brought into memory at once, not when it is touched.
-    // A right of another user namespace is none: then the first call says so, and nothing may be
-    // asked of what comes later.
+    // Refusals are seen when the locked size is read back. The second call leaves the effect of the
+    // first one as it is: later mappings are brought into memory at once, not when they are
+    // touched. A right from another user namespace does not count: then the first call fails, and
+    // nothing may be asked for later mappings.
     if mlockall(MlockAllFlags::CURRENT | MlockAllFlags::ONFAULT).is_err() {
         return;
     }
     let _ = mlockall(MlockAllFlags::FUTURE);
     for mapping in mappings::all() {
-        // Where nobody can tell what is needed, all is.
+        // Where it is not known what is needed, all of it is locked.
         let needed =
             mapping.is_code.then(|| mappings::needed(&mapping, of_faults)).and_then(Result::ok);
         for piece in needed.unwrap_or_else(|| vec![mapping.addresses]) {
-            // Room that is reserved without a right to touch it, and what is the kernel's, refuse.
+            // The lock is refused for room that is reserved without access rights, and for the
+            // kernel's own mappings.
             let _ = sys::lock(&piece);
         }
     }
 }
 
-/// Asks for the calling thread, then reads back what it has.
+/// Asks the kernel on behalf of the calling thread, then reads back what the thread has.
 pub fn obtain(asked: &Asked) -> Obtained {
     if let Some(cpu) = asked.cpu {
         let mut set = CpuSet::new();
@@ -137,7 +138,7 @@ pub fn obtain(asked: &Asked) -> Obtained {
 /// The CPUs that this process may use, ascending.
 ///
 /// # Errors
-/// What sched_getaffinity says.
+/// sched_getaffinity fails.
 pub fn cpus() -> io::Result<Vec<u32>> {
     let set = sched_getaffinity(None)?;
     Ok((0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).map(|cpu| cpu as u32).collect())
@@ -151,7 +152,7 @@ fn pinned_to() -> Option<u32> {
 }
 
 fn locked_kib() -> u32 {
-    // What is resident counts: the kernel's own sum counts room that is only reserved, too.
+    // Only resident memory counts: the kernel's own sum also counts room that is only reserved.
     let locked = mappings::all().into_iter().filter(|mapping| mapping.is_locked);
     locked.map(|mapping| mapping.resident_kib).sum()
 }

@@ -1,4 +1,4 @@
-//! Why a node cannot be made, and where in the spec that stands.
+//! Why a node cannot be made, and where in the spec the reason is.
 
 use std::fmt;
 
@@ -15,8 +15,8 @@ pub struct Refusal {
     pub message: String,
     /// What to write instead; may be empty.
     pub help: String,
-    /// Whether it only follows from what is wrong with another node, which says so itself: then
-    /// nobody is shown it who is shown that.
+    /// Whether it only follows from what is wrong with another node, which reports that itself.
+    /// Then it is not shown where that report is shown.
     pub follows: bool,
 }
 
@@ -29,7 +29,7 @@ impl Refusal {
         Refusal { span: Some(span), ..Refusal::of_node(message, help) }
     }
 
-    /// Something is wrong with the node, and stands nowhere in particular.
+    /// Something is wrong with the node, and with no place in particular.
     pub fn of_node(message: impl Into<String>, help: impl Into<String>) -> Refusal {
         Refusal { span: None, message: message.into(), help: help.into(), follows: false }
     }

@@ -1,8 +1,8 @@
-//! Replay: a thread of the core once more, on what a recording says came in.
+//! Replay: runs a thread of the core again, on what came in according to a recording.
 //!
 //! The same nodes in the same executor, with its guards and delayed links; only the ends of links
-//! to elsewhere are others: those that read give what was recorded, those that write lead nowhere.
-//! No clock, no process, no privilege is needed, so a cycle takes as long as its nodes do.
+//! to elsewhere differ: reading ends give what was recorded, writing ends lead nowhere. No clock,
+//! no process, no privilege is needed, so a cycle takes as long as its nodes do.
 
 mod compare;
 mod ends;
@@ -38,16 +38,16 @@ pub struct Replayer {
     fallen_back: bool,
     failed: Option<Failed>,
     fault: Option<Fault>,
-    /// Whether it failed where the recorded thread went on.
+    /// Whether the replay failed where the recorded thread went on.
     over: bool,
 }
 
-/// The recorded cycle is not the one that follows: what the nodes had in mind then is not known.
+/// The recorded cycle is not the next one: the state that the nodes had then is not known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gap {
     /// The cycle that comes next.
     pub expected: u64,
-    /// The one that was given.
+    /// The cycle that was given.
     pub found: u64,
 }
 
@@ -55,7 +55,7 @@ impl Replayer {
     /// Makes and starts the nodes of a thread.
     ///
     /// # Errors
-    /// What a node says to `make` or `start`.
+    /// A node fails in `make` or `start`.
     ///
     /// # Panics
     /// If the plan has no such thread, or was made from another table.
@@ -99,13 +99,13 @@ impl Replayer {
         self.id
     }
 
-    /// What the messages are in the records that it takes: every linked port of its nodes, whether
-    /// the graph is observed or not.
+    /// Which messages are in the records that it takes: those of every linked port of its nodes,
+    /// whether the graph is observed or not.
     pub fn taps(&self) -> &[Tap] {
         &self.taps
     }
 
-    /// An empty record of those that it takes.
+    /// An empty record of the form that it takes.
     pub fn record(&self) -> Record {
         let mut record = self.executor.record.clone();
         let (nodes, signals) = (record.nodes(), record.signals().len());
@@ -122,7 +122,7 @@ impl Replayer {
     /// Carries out a recorded cycle once more.
     ///
     /// # Errors
-    /// If it does not follow the last one.
+    /// The cycle does not follow the last one.
     pub fn cycle(&mut self, past: &Record) -> Result<(), Gap> {
         if past.number() != self.next {
             return Err(Gap { expected: self.next, found: past.number() });
@@ -150,9 +150,9 @@ impl Replayer {
         Ok(())
     }
 
-    /// Leaves only the actuators, as a thread does when its domain has faulted.
+    /// Keeps only the actuators, as a thread does when its domain has faulted.
     fn fall_back(&mut self) {
-        // A node that panics as it stops has no say in what the others do.
+        // A node that panics as it stops does not change what the others do.
         let _ = self.executor.keep_actuators();
         self.fallen_back = true;
     }
@@ -162,7 +162,7 @@ impl Replayer {
         self.failed
     }
 
-    /// Why it did.
+    /// Why it failed.
     pub fn fault(&self) -> Option<&Fault> {
         self.fault.as_ref()
     }
@@ -221,7 +221,7 @@ impl Replayer {
     }
 }
 
-/// Which taps and signals of a thread stand in the recording: all of them, if it is of this graph.
+/// Which taps and signals of a thread are in the recording: all of them, if it is of this graph.
 #[derive(Clone, Debug)]
 pub struct Known {
     /// One for each of [`Replayer::taps`].

@@ -1,6 +1,6 @@
 //! The memory of a thread: one place for each message, all in one allocation that is made before
-//! the first cycle. In front of each message stands a stamp that says when it was written, so that
-//! a port needs one look at one place.
+//! the first cycle. A stamp in front of each message says when the message was written, so that a
+//! port needs to look at one place only.
 
 use std::ops::Range;
 
@@ -65,8 +65,9 @@ impl Slots {
         Slot { at: u32::try_from(at).expect("the slots of a thread fit in memory"), len }
     }
 
-    /// Adds a slot for a message with a word in front of it: the slot of both, whose bytes cross a
-    /// link, and that of the message in it. The stamp of the second *is* that word.
+    /// Adds a slot for a message with a word in front of it: returns the slot of both, whose bytes
+    /// cross a link, and the slot of the message in it. The stamp of the second slot *is* that
+    /// word.
     pub(crate) fn add_stamped(&mut self, len: u32) -> (Slot, Slot) {
         let whole = self.add(8 + len);
         (whole, Slot { at: whole.at + 1, len })
@@ -78,7 +79,7 @@ impl Slots {
         self.words[message.at as usize]
     }
 
-    /// The message as words; what is past its length in the last one is zero.
+    /// The message as words; bytes past its length in the last word are zero.
     #[inline]
     pub(crate) fn words(&self, slot: Slot) -> &[u64] {
         &self.words[slot.at as usize + 1..][..slot.words()]

@@ -29,12 +29,12 @@ use rustix::time::Timespec;
 use crate::mappings;
 
 thread_local! {
-    /// Without a destructor and made beforehand: to touch it allocates nothing.
+    /// Without a destructor and made beforehand: touching it allocates nothing.
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
 }
 
-/// The system's allocator, which counts for each thread how often memory is asked of it. A program
-/// that has it as its `#[global_allocator]` learns which nodes allocate in their cycles.
+/// The system's allocator, which counts for each thread how often it is asked for memory. A program
+/// that has this as its `#[global_allocator]` learns which nodes allocate in their cycles.
 #[derive(Clone, Copy, Debug)]
 pub struct Counting;
 
@@ -44,7 +44,7 @@ pub fn allocations() -> u64 {
     ALLOCATIONS.get()
 }
 
-// SAFETY: every call goes to `System`, with what the caller has promised for it; to count is a
+// SAFETY: every call goes to `System`, with what the caller has promised for it; counting is a
 // plain load and store of this thread's own word, and cannot unwind.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
@@ -79,7 +79,7 @@ pub struct Region(Arc<Mapping>);
 struct Mapping {
     base: NonNull<u8>,
     len: usize,
-    /// Bytes before and behind that nobody may touch.
+    /// Bytes before and after it that nobody may touch.
     guard: usize,
     file: Option<OwnedFd>,
 }
@@ -94,7 +94,7 @@ impl Drop for Mapping {
     fn drop(&mut self) {
         let (base, len) = (self.base.as_ptr(), self.len + 2 * self.guard);
         // SAFETY: base, len and guard are what mmap gave; the last handle is gone, so nobody reads
-        // it now. It cannot fail for a range that was mapped, and nothing is to be done if it does.
+        // it now. It cannot fail for a range that was mapped, and nothing could be done if it did.
         let _ = unsafe { munmap(base.byte_sub(self.guard).cast(), len) };
     }
 }
@@ -107,7 +107,7 @@ fn sealed(name: &str, len: usize) -> io::Result<OwnedFd> {
     let file = memfd_create(name, MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
     ftruncate(&file, len as u64)?;
     fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
-    // Another user who was given it for reading does not get more by opening it again.
+    // Another user who was given the file for reading does not get more rights by opening it again.
     fchmod(&file, Mode::RUSR | Mode::WUSR)?;
     Ok(file)
 }
@@ -127,7 +127,7 @@ impl Region {
     /// Zeroed memory of this process only.
     ///
     /// # Errors
-    /// What mmap says.
+    /// mmap fails.
     pub fn anonymous(len: usize) -> io::Result<Region> {
         let (prot, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED);
         // SAFETY: the kernel chooses the address, so no memory in use is replaced.
@@ -138,16 +138,17 @@ impl Region {
     /// Zeroed memory behind a descriptor, sealed so that nobody can resize it.
     ///
     /// # Errors
-    /// What memfd_create, ftruncate, fcntl or mmap say.
+    /// memfd_create, ftruncate, fcntl or mmap fails.
     pub fn shared(name: &str, len: usize) -> io::Result<Region> {
         Region::map(sealed(name, len)?)
     }
 
     /// As [`Region::shared`], between two pages that nobody may touch: a load or store past either
-    /// end is SIGSEGV, whatever else this process has mapped. For a proof that there is none.
+    /// end is SIGSEGV, whatever else this process has mapped. For proofs that no such access
+    /// happens.
     ///
     /// # Errors
-    /// As for [`Region::shared`]; or the length is no multiple of 4096.
+    /// As for [`Region::shared`]; or the length is not a multiple of 4096.
     pub fn guarded(name: &str, len: usize) -> io::Result<Region> {
         if !len.is_multiple_of(GUARD) {
             return Err(io::Error::other(format!("{len} bytes do not end at a guard's page")));
@@ -157,8 +158,8 @@ impl Region {
         // SAFETY: the kernel chooses the address, so no memory in use is replaced.
         let start = unsafe { mmap_anonymous(ptr::null_mut(), len + 2 * GUARD, none, flags) }?;
         let (rights, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED);
-        // SAFETY: the bytes lie in what was just mapped, which nobody else knows of; they are in
-        // the file, which cannot shrink.
+        // SAFETY: the bytes are inside what was just mapped, which nobody else knows of; they are
+        // in the file, which cannot shrink.
         let base =
             unsafe { mmap(start.byte_add(GUARD), len, rights, flags | MapFlags::FIXED, &file, 0) };
         match base {
@@ -180,14 +181,14 @@ impl Region {
         Region::mapped(file, ProtFlags::READ | ProtFlags::WRITE)
     }
 
-    /// Maps a region that a peer has made, for reading only: who writes through it dies. For
-    /// readers of a broadcast.
+    /// Maps a region that a peer has made, for reading only: a process that writes through it dies.
+    /// For readers of a broadcast.
     ///
     /// # Errors
     /// As for [`Region::map`].
     pub fn map_read_only(file: OwnedFd) -> io::Result<Region> {
-        // That atomics in it cannot be stored to makes such a store a signal, not undefined
-        // behaviour of ours; 32-bit atomic loads write nothing.
+        // A store to an atomic in it is a signal, not undefined behaviour of ours; 32-bit atomic
+        // loads write nothing.
         Region::mapped(file, ProtFlags::READ)
     }
 
@@ -226,7 +227,7 @@ impl Region {
     /// A second descriptor of this region, which can only be read from.
     ///
     /// # Errors
-    /// What the kernel says; anonymous regions have none.
+    /// The kernel refuses it; anonymous regions have no descriptor.
     pub fn read_only(&self) -> io::Result<OwnedFd> {
         let file = self.file().ok_or_else(|| io::Error::other("the region has no descriptor"))?;
         let path = format!("/proc/self/fd/{}", file.as_raw_fd());
@@ -248,30 +249,31 @@ impl Region {
         self.0.file.as_ref().map(AsFd::as_fd)
     }
 
-    /// The region as words, for those who share nothing but words.
+    /// The region as words, for users that share nothing but words.
     ///
-    /// What is stored through it into a link is what a peer that breaks the rules stores: the ends
+    /// A store through it into a link acts like that of a peer that breaks the rules: the ends
     /// check every word by which they find their way, and stay within the region. A message that an
     /// end copies at the same time, as bytes, is garbage as a whole; so may be the next ones. If
-    /// that end belongs to this process, the copy and the store are a data race for the language,
-    /// too, which promises nothing then: what we rely on is that a copy of bytes out of shared
-    /// memory reads some bytes, and that nobody looks at them but as a message of which any bytes
-    /// are a value. The copies are no atomic ones, because a queue would pay for that at every
-    /// message (4 KiB there and back 0.34 us instead of 0.12). Only an injected fault does this.
+    /// that end belongs to this process, the copy and the store are also a data race for the
+    /// language, which promises nothing then. We rely on this: a copy of bytes out of shared memory
+    /// reads some bytes, and nobody looks at them except as a message, of which any bytes are a
+    /// value. The copies are not atomic, because that would cost a queue time at every message (4
+    /// KiB there and back 0.34 us instead of 0.12). Only an injected fault does this.
     pub fn words(&self) -> &[AtomicU32] {
         // SAFETY: mapped, aligned to a page, alive as long as self; atomics may be shared.
         unsafe { std::slice::from_raw_parts(self.0.base.as_ptr().cast(), self.0.len / 4) }
     }
 
-    /// Lets go of the pages that this process has touched: for one that keeps a region for others.
-    /// The bytes stay as they are, and the next access finds them.
+    /// Releases the pages that this process has touched: for a process that keeps a region for
+    /// others. The bytes stay as they are, and the next access finds them.
     pub fn let_go(&self) {
         if self.0.file.is_none() {
             return;
         }
         let base = self.0.base.as_ptr().cast();
         // SAFETY: the range is one that mmap gave, shared and backed by a file: its pages are in
-        // the file, only the entries of this process's page table go. A refusal changes nothing.
+        // the file, and only the entries of this process's page table are dropped. A refusal
+        // changes nothing.
         let _ = unsafe { madvise(base, self.0.len, Advice::LinuxDontNeed) };
     }
 }
@@ -311,7 +313,7 @@ pub fn ticks() -> u64 {
 /// Puts the calling thread into SCHED_FIFO.
 ///
 /// # Errors
-/// What sched_setscheduler says; EPERM without CAP_SYS_NICE or an rtprio limit.
+/// sched_setscheduler fails; EPERM without CAP_SYS_NICE or an rtprio limit.
 pub fn set_fifo(priority: u8) -> io::Result<()> {
     schedule(libc::SCHED_FIFO, priority)
 }
@@ -320,7 +322,7 @@ pub fn set_fifo(priority: u8) -> io::Result<()> {
 /// from now on.
 ///
 /// # Errors
-/// What sched_setscheduler says.
+/// sched_setscheduler fails.
 pub fn leave_realtime() -> io::Result<()> {
     schedule(libc::SCHED_OTHER, 0)
 }
@@ -328,7 +330,7 @@ pub fn leave_realtime() -> io::Result<()> {
 /// Puts the calling thread into SCHED_IDLE: it runs only where a CPU has nothing else to do.
 ///
 /// # Errors
-/// What sched_setscheduler says.
+/// sched_setscheduler fails.
 pub fn only_when_idle() -> io::Result<()> {
     schedule(libc::SCHED_IDLE, 0)
 }
@@ -345,7 +347,7 @@ fn schedule(policy: libc::c_int, priority: u8) -> io::Result<()> {
 /// The scheduling policy (SCHED_*) and realtime priority that the calling thread has.
 ///
 /// # Errors
-/// What sched_getscheduler or sched_getparam say.
+/// sched_getscheduler or sched_getparam fails.
 pub fn scheduling() -> io::Result<(i32, i32)> {
     let mut parameter = libc::sched_param { sched_priority: 0 };
     // SAFETY: 0 is the calling thread.
@@ -366,15 +368,15 @@ unsafe impl Send for PosixSemaphore {}
 unsafe impl Sync for PosixSemaphore {}
 
 impl PosixSemaphore {
-    /// One that nobody has posted to.
+    /// A semaphore that nobody has posted to.
     ///
     /// # Errors
-    /// What sem_init says.
+    /// sem_init fails.
     pub fn create() -> io::Result<PosixSemaphore> {
-        // SAFETY: bytes of any value are a sem_t that is not yet initialised; zeros are such.
+        // SAFETY: bytes of any value are a sem_t that is not yet initialised; so are zeros.
         let room = Box::new(UnsafeCell::new(unsafe { MaybeUninit::zeroed().assume_init() }));
         let semaphore = PosixSemaphore(room);
-        // SAFETY: in a box it stays where it is until it is dropped; nobody else knows of it yet.
+        // SAFETY: in a box it stays in place until it is dropped; nobody else knows of it yet.
         match unsafe { libc::sem_init(semaphore.0.get(), 0, 0) } {
             0 => Ok(semaphore),
             _ => Err(io::Error::last_os_error()),
@@ -384,7 +386,7 @@ impl PosixSemaphore {
     /// Adds one, and wakes a thread that waits for it.
     ///
     /// # Errors
-    /// What sem_post says: there are too many.
+    /// sem_post fails: the count is too large.
     #[inline]
     pub fn post(&self) -> io::Result<()> {
         // SAFETY: it was initialised, and lives as long as self.
@@ -397,7 +399,7 @@ impl PosixSemaphore {
     /// Takes one, and sleeps until there is one.
     ///
     /// # Errors
-    /// What sem_wait says.
+    /// sem_wait fails.
     #[inline]
     pub fn wait(&self) -> io::Result<()> {
         // SAFETY: as above.
@@ -413,21 +415,21 @@ impl PosixSemaphore {
 
 impl Drop for PosixSemaphore {
     fn drop(&mut self) {
-        // SAFETY: it was initialised; whoever drops it is alone with it, so nobody waits.
+        // SAFETY: it was initialised; the thread that drops it is its only user, so nobody waits.
         let _ = unsafe { libc::sem_destroy(self.0.get()) };
     }
 }
 
-/// Lets go of the pages of this program's code and constants, most of which only its start has
-/// needed. Those that are needed again come out of the kernel's cache of the file. A refusal
-/// changes nothing: the pages may be locked.
+/// Releases the pages of this program's code and constants, most of which were needed only at its
+/// start. Pages that are needed again come out of the kernel's cache of the file. A refusal changes
+/// nothing: the pages may be locked.
 pub fn let_go_of_code() {
     for mapping in mappings::all().iter().filter(|mapping| mapping.is_code) {
         let addresses = &mapping.addresses;
         let base = ptr::without_provenance_mut(addresses.start);
-        // SAFETY: a private mapping of a file that nobody may write to or has written to, also not
-        // the loader or a debugger, and the kernel keeps others from writing to a file that runs:
-        // every page comes back as it was.
+        // SAFETY: this is a private mapping of a file that nobody may write to or has written to,
+        // not even the loader or a debugger. The kernel keeps others from writing to a file that
+        // runs. So every page comes back as it was.
         let _ = unsafe { madvise(base, addresses.len(), Advice::LinuxDontNeed) };
     }
 }
@@ -435,14 +437,14 @@ pub fn let_go_of_code() {
 /// Brings what is mapped at these addresses into memory and keeps it there.
 ///
 /// # Errors
-/// What mlock says: no right to, or nothing that may be touched there.
+/// mlock fails: there is no right to lock, or nothing that may be touched is there.
 pub fn lock(addresses: &Range<usize>) -> io::Result<()> {
     let base = ptr::without_provenance_mut(addresses.start);
-    // SAFETY: it changes no byte and no right, whatever is mapped there.
+    // SAFETY: it changes no byte and no access right, whatever is mapped there.
     Ok(unsafe { mlock(base, addresses.len()) }?)
 }
 
-/// Has the program that `command` starts killed when the thread ends that starts it.
+/// Has the program that `command` starts killed when the thread that starts it ends.
 pub fn end_with_parent(command: &mut Command) {
     let parent = std::process::id();
     let ask = move || {
@@ -463,8 +465,9 @@ pub fn end_with_parent(command: &mut Command) {
     unsafe { command.pre_exec(ask) };
 }
 
-/// Keeps these descriptors open in the program that `command` starts, and beside standard input,
-/// output and error no others: also what whoever started us left open stays here.
+/// Keeps these descriptors open in the program that `command` starts, and no others besides
+/// standard input, output and error. Descriptors that our own parent left open are not passed on
+/// either.
 pub fn keep_open(command: &mut Command, descriptors: Vec<RawFd>) {
     let keep = move || {
         let (first, last, at_exec) = (3, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC);
@@ -485,37 +488,38 @@ pub fn keep_open(command: &mut Command, descriptors: Vec<RawFd>) {
 }
 
 /// Process and effective user at the other end of a Unix socket, as they were when it connected.
-/// The process is 0 if it lives where this one cannot see it, and so it is no rustix `Pid`.
+/// The process is 0 if this one cannot see it (another PID namespace), so the type is not rustix's
+/// `Pid`.
 ///
 /// # Errors
-/// What getsockopt says.
+/// getsockopt fails.
 pub fn peer_of(socket: BorrowedFd<'_>) -> io::Result<(u32, u32)> {
     let mut peer = libc::ucred { pid: 0, uid: u32::MAX, gid: u32::MAX };
     let mut len = size_of::<libc::ucred>() as libc::socklen_t;
     let into = ptr::from_mut(&mut peer).cast();
     let (level, name) = (libc::SOL_SOCKET, libc::SO_PEERCRED);
     // SAFETY: the kernel writes `len` bytes at most, which is the size of `peer`; every bit pattern
-    // is one.
+    // is a valid ucred.
     if unsafe { libc::getsockopt(socket.as_raw_fd(), level, name, into, &mut len) } != 0 {
         return Err(io::Error::last_os_error());
     }
     Ok((peer.pid as u32, peer.uid))
 }
 
-/// What a process takes upon itself between fork and exec; see [`bound`].
+/// The bounds that a process takes between fork and exec; see [`bound`].
 #[derive(Debug, Default)]
 pub struct ProcessBounds {
     /// The `cgroup.procs` of the cgroup that it enters.
     pub cgroup: Option<OwnedFd>,
     /// Its resource limits.
     pub limits: Vec<(Resource, Rlimit)>,
-    /// The user, the first group and all groups that it gets, for good and with no capabilities.
+    /// The user, the first group and all groups that it gets, permanently and with no capabilities.
     pub user: Option<(u32, u32, Vec<u32>)>,
 }
 
 /// Has the process that `command` starts take these bounds before its program begins; the start
-/// fails where it cannot take a limit or become the user. That it could not enter its cgroup only
-/// shows there.
+/// fails if the process cannot take a limit or become the user. If it could not enter its cgroup,
+/// that shows only there.
 pub fn bound(command: &mut Command, bounds: ProcessBounds) {
     let ProcessBounds { cgroup, limits, user } = bounds;
     let groups = user.iter().flat_map(|(_, _, groups)| groups);
@@ -523,7 +527,7 @@ pub fn bound(command: &mut Command, bounds: ProcessBounds) {
     let user = user.map(|(uid, gid, _)| (Uid::from_raw(uid), Gid::from_raw(gid)));
     let take = move || {
         if let Some(cgroup) = &cgroup {
-            // 0 is who writes it. The parent looks where the process stands.
+            // 0 means the writing process. The parent checks in which cgroup the process is.
             let _ = rustix::io::write(cgroup, b"0");
         }
         for (resource, limit) in &limits {
@@ -543,12 +547,12 @@ pub fn bound(command: &mut Command, bounds: ProcessBounds) {
     unsafe { command.pre_exec(take) };
 }
 
-/// Takes a descriptor that the parent left open for us. Such a one is open without the flag to be
-/// closed at an exec, which everything has that this program opens itself: so no number can be
-/// taken that somebody here owns, and none twice.
+/// Takes a descriptor that the parent left open for us. Such a descriptor lacks the close-on-exec
+/// flag, which everything that this program opens itself has. So no number that somebody here owns
+/// can be taken, and none can be taken twice.
 ///
 /// # Errors
-/// If nothing is open under this number, or not for us.
+/// Nothing is open under this number, or it was not left open for us.
 pub fn adopt(descriptor: RawFd) -> io::Result<OwnedFd> {
     if descriptor <= libc::STDERR_FILENO {
         return Err(io::Error::from_raw_os_error(libc::EBADF));
@@ -562,12 +566,13 @@ pub fn adopt(descriptor: RawFd) -> io::Result<OwnedFd> {
     }
     fcntl_setfd(borrowed, flags | FdFlags::CLOEXEC)?;
     // SAFETY: it is open, and nobody owns it: the standard library and rustix open everything with
-    // the flag that was missing here, and who was handed it before has set that flag.
+    // the flag that was missing here, and an earlier caller that got it has set that flag.
     Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
 }
 
 unsafe extern "C" {
-    // glibc 2.30 and musl 1.2 have it; the libc crate does not declare it for every target.
+    // glibc 2.30 and musl 1.2 have this function; the libc crate does not declare it for every
+    // target.
     fn pthread_mutex_clocklock(
         mutex: *mut libc::pthread_mutex_t,
         clock: libc::clockid_t,
@@ -579,40 +584,40 @@ unsafe extern "C" {
 #[derive(Debug)]
 pub struct SharedMutex {
     region: Region,
-    /// Where it stands.
+    /// Where it is.
     at: usize,
 }
 
 /// Bytes that a [`SharedMutex`] takes.
 pub const SHARED_MUTEX_LEN: usize = size_of::<libc::pthread_mutex_t>().next_multiple_of(128);
 
-/// How a lock was got, or not.
+/// Whether and how a lock was obtained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Locked {
     /// As it should be.
     Clean,
     /// The previous owner died with it; what the lock guards may be half written.
     OwnerDied,
-    /// Not within the time.
+    /// It was not obtained within the time.
     TimedOut,
-    /// The bytes are no mutex (any more).
+    /// The bytes are not a mutex (any more).
     Broken,
 }
 
 impl SharedMutex {
-    /// Makes the mutex `at` bytes from the start of `region`, where all is zeroed and nobody else
-    /// is yet.
+    /// Makes the mutex `at` bytes from the start of `region`, where all bytes are zero and nobody
+    /// else is yet.
     ///
     /// # Errors
-    /// What the pthread functions say.
+    /// A pthread function fails.
     ///
     /// # Panics
     /// As [`SharedMutex::attach`].
     pub fn create(region: &Region, at: usize) -> io::Result<()> {
         let made = SharedMutex::attach(region.clone(), at);
         let mut attributes = MaybeUninit::uninit();
-        // SAFETY: the attributes are initialised before use and destroyed after it; the mutex lies
-        // in the region (asserted at attach), and no other user exists yet.
+        // SAFETY: the attributes are initialised before use and destroyed after it; the mutex is
+        // inside the region (asserted at attach), and no other user exists yet.
         unsafe {
             check(libc::pthread_mutexattr_init(attributes.as_mut_ptr()))?;
             check(libc::pthread_mutexattr_setpshared(attributes.as_mut_ptr(), 1))?;
@@ -624,10 +629,10 @@ impl SharedMutex {
         Ok(())
     }
 
-    /// The mutex that [`SharedMutex::create`] made there.
+    /// The mutex that [`SharedMutex::create`] made at `at`.
     ///
     /// # Panics
-    /// If `at` is no multiple of 128, or the region ends within [`SHARED_MUTEX_LEN`] from there.
+    /// If `at` is not a multiple of 128, or the region ends within [`SHARED_MUTEX_LEN`] from there.
     pub fn attach(region: Region, at: usize) -> SharedMutex {
         let end = at.checked_add(SHARED_MUTEX_LEN);
         assert!(at.is_multiple_of(128) && end.is_some_and(|end| end <= region.size()));
@@ -643,7 +648,7 @@ impl SharedMutex {
     /// `OwnerDied` the caller must [`SharedMutex::unlock`].
     pub fn lock(&self, until_ns: u64) -> Locked {
         let until = libc_timespec(until_ns);
-        // SAFETY: the mutex lies in the region and was made by create. A peer that overwrites it
+        // SAFETY: the mutex is inside the region and was made by create. A peer that overwrites it
         // can make the call fail or time out; `sync: mutex` trusts its peer not to forge glibc's
         // robust list, and `transport/mutex.rs` says so.
         let code = unsafe {
@@ -661,7 +666,7 @@ impl SharedMutex {
         }
     }
 
-    /// Unlocks; only for who holds the lock.
+    /// Unlocks; only the holder of the lock may call it.
     pub fn unlock(&self) {
         // SAFETY: as in lock. If the caller does not hold it, a robust mutex answers EPERM.
         unsafe { libc::pthread_mutex_unlock(self.mutex()) };
@@ -800,10 +805,10 @@ mod tests {
 
     #[test]
     fn a_program_gets_the_descriptors_that_are_meant_for_it_and_no_others() {
-        // Without CLOEXEC, as whoever started us may have left it.
+        // Without CLOEXEC, as our own parent may have left it.
         let _left_open = memfd_create("left", MemfdFlags::empty()).expect("memfd");
         let meant = memfd_create("meant", MemfdFlags::CLOEXEC).expect("memfd");
-        // By name: `ls` opens the folder under a number that it finds free.
+        // Compared by name, because `ls` opens the folder under a number that it finds free.
         let mut command = Command::new("ls");
         keep_open(command.args(["-l", "/proc/self/fd"]), vec![meant.as_raw_fd()]);
         let listed = command.output().expect("ls").stdout;

@@ -1,5 +1,5 @@
 //! What a cycle leaves behind: one record each, written into a broadcast that never makes the cycle
-//! wait, read outside the core by whoever makes the report, the view or the CSV of it. If somebody
+//! wait. Records are read outside the core, to make the report, the view or the CSV. If somebody
 //! observes the run, a record also holds the messages of its cycle.
 
 mod totals;
@@ -36,7 +36,7 @@ const NODES: usize = 17;
 /// program has [`Counting`](crate::sys::Counting) as its allocator.
 pub const COUNTS_ALLOCATIONS: bool = cfg!(debug_assertions);
 
-/// Why the totals are there to be looked at.
+/// Why the totals can always be read.
 const WHOLE: &str = "a bug: a record without its first words";
 
 /// Words of a node: begin, end, and its allocations if they are counted.
@@ -62,9 +62,9 @@ const HELD_COMMAND: u64 = 1 << 33;
 /// Set in a link's word of the record once the service at its other end has broken it.
 const BROKEN: u64 = 1 << 63;
 
-/// In the first word of a tap: a message was new in this cycle.
+/// In the first word of a tap: its message was new in this cycle.
 const TAP_NEW: u64 = 1;
-/// As above: the link's other end is gone.
+/// In the first word of a tap: the link's other end is gone.
 const TAP_CLOSED: u64 = 2;
 
 /// A thread of the run: its domain, its place there.
@@ -110,16 +110,16 @@ pub struct Failed {
 }
 
 impl Failed {
-    /// As it stands in the flags.
+    /// The same as bits of the flags.
     fn bits(self) -> u64 {
-        // The compiler puts no more nodes on a thread than this counts.
+        // The compiler puts no more nodes on a thread than a u16 counts.
         let place = self.place.map_or(0, |place| u16::try_from(place + 1).unwrap_or(0));
         let in_link = if self.in_link { FLAG_IN_LINK } else { 0 };
         in_link | (self.cause as u64) << CAUSE_SHIFT | u64::from(place) << PLACE_SHIFT
     }
 }
 
-/// What an actuator port holds. The greater of several is the less safe.
+/// What an actuator port holds. The greatest value is the least safe.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ActuatorHolds {
     /// No command, or the safe value that its guard put there.
@@ -131,7 +131,7 @@ pub enum ActuatorHolds {
     Command,
 }
 
-/// What a recording keeps of a cycle beside its messages.
+/// What a recording keeps of a cycle besides its messages.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Past {
     /// [`Record::number`].
@@ -157,13 +157,14 @@ pub struct Past {
 }
 
 impl Past {
-    /// Whether the thread stopped in this cycle, or it failed: then it may well be its last.
+    /// Whether the thread was stopping in this cycle, or the cycle failed: then it may be the last
+    /// one.
     pub fn is_of_stop(&self) -> bool {
         u64::from(self.flags) & (FLAG_STOPPING | FLAG_FAILED | FLAG_FALLEN_BACK) != 0
     }
 }
 
-/// A port whose messages stand in the records of an observed run.
+/// A port whose messages are in the records of an observed run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tap {
     /// The port.
@@ -174,10 +175,10 @@ pub struct Tap {
     pub size: u32,
 }
 
-/// The taps of a thread with these nodes, in the order in which they stand in its records: for each
+/// The taps of a thread with these nodes, in the order in which its records hold them: for each
 /// node the inputs that come from another thread or a service and the outputs that are linked, in
-/// the order of its ports, then where it is tuned.
-/// None if nobody observes the run. What a fused link brings is what its other end wrote.
+/// the order of its ports, then where it is tuned. None if nobody observes the run. A fused link
+/// needs no tap at its reader: it brings what its other end wrote.
 pub fn taps(plan: &Plan, nodes: &[usize]) -> Vec<Tap> {
     if plan.is_observed() { linked_ports(plan, nodes) } else { Vec::new() }
 }
@@ -205,10 +206,9 @@ pub(crate) fn linked_ports(plan: &Plan, nodes: &[usize]) -> Vec<Tap> {
     taps
 }
 
-/// The record of one cycle: 17 words, then two for each node (its begin and its end, in
-/// ticks of the counter; in a debug build a third, its allocations so far), then one for each
-/// signal, then one for each end of a link to elsewhere, then for each tap one that says what is to
-/// be known of it, and its message.
+/// The record of one cycle: 17 words, then two for each node (its begin and its end, in ticks of
+/// the counter; in a debug build a third, its allocations so far), then one for each signal, then
+/// one for each end of a link to elsewhere, then for each tap one with its flags, and its message.
 #[derive(Clone, Debug)]
 pub struct Record {
     words: Vec<u64>,
@@ -234,8 +234,8 @@ impl Record {
         Record::new(nodes.len(), signals, link_ends(plan, nodes).len(), &taps)
     }
 
-    /// A record for a thread of so many nodes with so many signals in all, so many ends of links,
-    /// and taps of so many bytes each.
+    /// A record for a thread with this many nodes, signals in all and ends of links; `taps` are the
+    /// bytes of each tap.
     pub fn new(nodes: usize, signals: usize, links: usize, taps: &[u32]) -> Record {
         let first = NODES + NODE_WORDS * nodes;
         let signals = first..first + signals;
@@ -272,8 +272,8 @@ impl Record {
     }
 
     /// Makes this the record of a cycle of the past; its messages are put in one by one, see
-    /// [`Record::restore_message`]. What each link has lost is not in it, nor the life and what was
-    /// counted in it, but for messages.
+    /// [`Record::restore_message`]. It does not hold what each link has lost, nor the life and what
+    /// was counted in it, except for messages.
     ///
     /// # Panics
     /// If it is of a thread with another number of nodes or signals.
@@ -331,13 +331,13 @@ impl Record {
         self.words[NUMBER]
     }
 
-    /// How often the core had been started anew: its cycles count from 0 in each of its lives.
+    /// How often the core had been restarted before: its cycles count from 0 in each of its lives.
     pub fn life(&self) -> u32 {
-        // Whatever a domain may write there, no life has a greater number.
+        // A domain may write anything there, but no life has a greater number.
         u32::try_from(self.words[LIFE]).unwrap_or(u32::MAX)
     }
 
-    /// Planned start, monotonic ns. Of an input-released thread: its actual start.
+    /// Planned start, monotonic ns. For an input-released thread: its actual start.
     pub fn release_ns(&self) -> u64 {
         self.words[RELEASE]
     }
@@ -382,7 +382,7 @@ impl Record {
         self.words[SKIPPED]
     }
 
-    /// What the thread has counted in this life, this cycle among it.
+    /// What the thread has counted in this life, this cycle included.
     pub fn totals(&self) -> Totals {
         let words: &[u64; SAFE_SINCE - TOTALS] = self.words[TOTALS..].first_chunk().expect(WHOLE);
         *transmute_ref!(words)
@@ -395,13 +395,15 @@ impl Record {
         transmute_mut!(words)
     }
 
-    /// Since when the actuators of this thread have had their safe values without a break: start of
-    /// the first such cycle, monotonic ns. `None` if one of them has not, or there is none.
+    /// Since when all actuators of this thread have had their safe values without a break: start of
+    /// the first such cycle, monotonic ns. `None` if one actuator does not have it, or there is
+    /// none.
     pub fn safe_since_ns(&self) -> Option<u64> {
         Some(self.words[SAFE_SINCE]).filter(|&ns| ns > 0)
     }
 
-    /// Since when they have had them and all its nodes are at rest: end of the first such cycle.
+    /// Since when they have had them and all nodes of the thread are at rest: end of the first such
+    /// cycle.
     pub fn at_rest_since_ns(&self) -> Option<u64> {
         Some(self.words[REST_SINCE]).filter(|&ns| ns > 0)
     }
@@ -428,7 +430,7 @@ impl Record {
         self.words[FLAGS] & FLAG_STOPPING != 0
     }
 
-    /// Whether the cycle failed: what stands here is what it had done until then.
+    /// Whether the cycle failed: the record holds what it had done until then.
     pub fn is_failed(&self) -> bool {
         self.words[FLAGS] & FLAG_FAILED != 0
     }
@@ -455,13 +457,13 @@ impl Record {
         self.words[FLAGS] & (HELD_SAFE | HELD_COMMAND) != 0
     }
 
-    /// Whether such a command is another one than the port's safe value.
+    /// Whether such a command differs from the port's safe value.
     pub fn is_obeying(&self) -> bool {
         self.words[FLAGS] & HELD_COMMAND != 0
     }
 
-    /// All that the questions above ask of a cycle's course, as one word: what a recording keeps,
-    /// and [`Past`] takes.
+    /// The answers to the questions above about the cycle, as one word: a recording keeps it, and
+    /// [`Past`] takes it.
     pub fn flags(&self) -> u32 {
         self.words[FLAGS] as u32
     }
@@ -513,7 +515,7 @@ impl Record {
         *self.link(end) += 1;
     }
 
-    /// From now on the link stands still.
+    /// From now on the link counts as broken.
     pub(crate) fn broken(&mut self, end: usize) {
         *self.link(end) |= BROKEN;
     }
@@ -523,7 +525,7 @@ impl Record {
         &mut self.words[self.links.start + end]
     }
 
-    /// Forgets the times, for a cycle that failed and for what comes after.
+    /// Forgets the times, for a cycle that failed and for those after it.
     pub(crate) fn clear(&mut self) {
         self.words[TICKS] = 0;
         (0..self.nodes).for_each(|at| self.executed(at, 0, 0));
@@ -614,13 +616,13 @@ pub struct CycleHead {
     pub failed: Option<Failed>,
     /// Only nodes with actuators ran.
     pub fallen_back: bool,
-    /// Of the actuator ports of the thread; `None` if it has none.
+    /// What the actuator ports of the thread hold; `None` if it has none.
     pub holds: Option<ActuatorHolds>,
     /// When the cycle ended, if all nodes were at rest then.
     pub at_rest_ns: Option<u64>,
 }
 
-/// How much a trace holds: one to two seconds of cycles, but no more than [`BYTES_MAX`]: the memory
+/// How much a trace holds: one to two seconds of cycles, but no more than [`BYTES_MAX`]. The memory
 /// is locked, so many nodes or large messages mean fewer records. A reader that comes less often,
 /// see [`Reader::capacity`], loses cycles, and learns how many.
 const HELD_NS: u64 = 2_000_000_000;
@@ -628,10 +630,11 @@ const RECORDS_MIN: u64 = 256;
 const RECORDS_MAX: u64 = 65_536;
 const BYTES_MAX: u64 = 4 << 20;
 
-/// Records of the stop, beside those of a free run: actuators may take two seconds to come to rest.
+/// Records of the stop, besides those of a free run: actuators may take two seconds to come to
+/// rest.
 const STOP_RECORDS: u64 = 4096;
 
-/// Tells a trace from other regions.
+/// Tells the region of a trace from other regions.
 const TYPE_HASH: u32 = u32::from_le_bytes(*b"trac");
 
 fn shape(record: &Record, period_ns: u64, pace: Pace) -> Shape {
@@ -654,7 +657,7 @@ fn shape(record: &Record, period_ns: u64, pace: Pace) -> Shape {
 /// Makes the region of a trace and reads it from its beginning.
 ///
 /// # Errors
-/// What the kernel says to a region of that size.
+/// The kernel refuses a region of that size.
 pub fn open(record: &Record, period_ns: u64, pace: Pace) -> io::Result<(Region, Reader)> {
     let shape = shape(record, period_ns, pace);
     let region = Region::shared("sinew-trace", shape.region_len())?;
@@ -671,7 +674,7 @@ impl Writer {
     /// Attaches to what [`open`] made for the same thread.
     ///
     /// # Errors
-    /// If it was made for another one.
+    /// It was made for another thread.
     pub fn attach(
         region: Region,
         like: &Record,
@@ -688,7 +691,7 @@ impl Writer {
     }
 }
 
-/// The end of whoever observes.
+/// The observer's end.
 pub struct Reader {
     reader: broadcast::Reader<Region>,
     record: Record,
@@ -721,7 +724,7 @@ impl Reader {
         Some(&self.record)
     }
 
-    /// So many records fit into the trace.
+    /// How many records fit into the trace.
     pub fn capacity(&self) -> u32 {
         self.capacity
     }

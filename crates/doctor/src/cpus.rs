@@ -1,6 +1,6 @@
 //! Lists of CPUs as the kernel writes them: `0-3,8`.
 
-/// No kernel has more CPUs; a list that names one is none.
+/// The highest number that a CPU can have in any kernel. A list with a higher number is invalid.
 const CPU_MAX: u32 = 8191;
 
 /// Reads a list; an empty text is an empty list.
@@ -33,7 +33,7 @@ pub fn write(cpus: &[u32]) -> String {
     runs.map(run).collect::<Vec<_>>().join(",")
 }
 
-/// The same with its noun: `CPU 1`, `CPUs 0-3`.
+/// The list with its noun: `CPU 1`, `CPUs 0-3`.
 pub fn named(cpus: &[u32]) -> String {
     format!("{} {}", if cpus.len() == 1 { "CPU" } else { "CPUs" }, write(cpus))
 }

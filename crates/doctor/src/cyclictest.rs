@@ -1,5 +1,5 @@
-//! The same wake-ups as cyclictest sees them: the program of rt-tests that everybody knows, asked
-//! to do what our threads do.
+//! The same wake-ups as measured by cyclictest, the well-known program of rt-tests. It is asked to
+//! do what our threads do.
 
 use std::io::ErrorKind;
 use std::process::{Command, Stdio};
@@ -15,13 +15,15 @@ use crate::place::System;
 use crate::wakeups::Round;
 
 const PROGRAM: &str = "cyclictest";
-/// Its histogram reaches so far, us; beyond it a wake-up is counted as late as the latest one.
+/// How far the histogram of cyclictest reaches, us. A wake-up beyond it is counted as late as the
+/// latest one.
 const HISTOGRAM_US: usize = 10_000;
-/// It ends by itself; if it takes so much longer than its wake-ups it hangs, and is ended.
+/// cyclictest ends by itself. If it takes this much longer than its wake-ups, it hangs and is
+/// killed.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// The first line of what it says of itself: `cyclictest V 2.40`. As of all here, the error is why
-/// there is nothing to compare with.
+/// The first line that cyclictest prints about itself: `cyclictest V 2.40`. As in all functions
+/// here, the error says why there is nothing to compare with.
 pub(crate) fn version(system: System) -> Result<String, String> {
     let install = match system {
         System::Debian => "apt-get install rt-tests",
@@ -33,7 +35,7 @@ pub(crate) fn version(system: System) -> Result<String, String> {
         ErrorKind::NotFound => format!(
             "cyclictest is not installed, so nothing stands beside these figures: {install}"
         ),
-        // Of a folder in PATH that this user may not enter, too.
+        // Also if a folder in PATH may not be entered by this user.
         _ => format!("cyclictest cannot be started ({error}); is it installed? {install}"),
     })?;
     let text = [output.stdout, output.stderr].concat();
@@ -42,7 +44,7 @@ pub(crate) fn version(system: System) -> Result<String, String> {
     Ok(line.trim().into())
 }
 
-/// Has it measure all these CPUs at once: a distribution of each.
+/// Lets cyclictest measure all these CPUs at once; returns a distribution of each.
 pub(crate) fn measure(
     cpus: &[u32],
     round: Round,
@@ -57,7 +59,8 @@ fn arguments(cpus: &[u32], round: Round, locked: bool) -> Vec<String> {
     let cpus: Vec<_> = cpus.iter().map(u32::to_string).collect();
     let mut arguments: Vec<String> = vec![
         "--quiet".into(),
-        // It would hold /dev/cpu_dma_latency at 0, and measure a machine that nobody has then.
+        // Otherwise cyclictest would hold /dev/cpu_dma_latency at 0, and so measure a machine in a
+        // state that it has at no other time.
         "--default-system".into(),
         format!("--affinity={}", cpus.join(",")),
         format!("--threads={}", cpus.len()),
@@ -70,7 +73,7 @@ fn arguments(cpus: &[u32], round: Round, locked: bool) -> Vec<String> {
     arguments
 }
 
-/// Its answer, if it gave one in time.
+/// The output of cyclictest, if it ended in time.
 fn run(arguments: &[String], round: Round) -> Result<String, String> {
     let said = |what: &str, error: &dyn std::fmt::Display| format!("cyclictest {what}: {error}");
     let mut command = Command::new(PROGRAM);
@@ -80,10 +83,11 @@ fn run(arguments: &[String], round: Round) -> Result<String, String> {
     let process = pidfd_open(Pid::from_child(&child), PidfdFlags::empty())
         .map_err(|error| said("cannot be waited for", &error))?;
     let (sender, ended) = mpsc::channel();
-    // Reads all that it writes, so that it never waits. Who asked may be gone when it ends.
+    // Reads all that cyclictest writes, so that it never blocks. The receiver may be gone when it
+    // ends.
     thread::spawn(move || sender.send(child.wait_with_output()));
     let Ok(output) = ended.recv_timeout(limit) else {
-        // It fails only if it has ended just now.
+        // This fails only if cyclictest has ended just now.
         let _ = pidfd_send_signal(&process, Signal::KILL);
         return Err(said("was ended", &format!("no answer in {limit:?}")));
     };

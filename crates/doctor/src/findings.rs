@@ -1,7 +1,7 @@
-//! What is looked at: one row of [`FINDINGS`] each. To add one, write a reader and its row.
+//! What is examined: one row of [`FINDINGS`] for each fact. To add one, write a reader and its row.
 //!
-//! A reader is a pure function of the files below a root, so that tests bring machines of their
-//! own.
+//! A reader is a pure function of the files below a root, so that tests can give it machines of
+//! their own.
 
 mod advice;
 mod cgroups;
@@ -61,12 +61,12 @@ impl Grade {
     }
 }
 
-/// Two commands, for root.
+/// Two commands, to be run as root.
 #[derive(Debug)]
 pub(crate) struct Remedy {
-    /// Makes it better.
+    /// The command that makes it better.
     pub(crate) mend: String,
-    /// Makes it what it is now.
+    /// The command that restores the present state.
     pub(crate) undo: String,
 }
 
@@ -78,12 +78,13 @@ pub(crate) struct Finding {
     pub(crate) read: String,
     /// The files it was read from.
     pub(crate) from: Vec<String>,
-    /// What mends it; none where nothing needs to be, or nothing on this machine can.
+    /// What mends it. `None` if nothing needs to be mended, or if nothing on this machine can mend
+    /// it.
     pub(crate) remedy: Option<Remedy>,
     /// A command that shows more than we could see.
     pub(crate) show: Option<String>,
-    /// What the commands do not say: from when on they hold, where they do nothing, what to do
-    /// where no command of root helps.
+    /// What the commands do not say: from when they have effect, where they have none, and what to
+    /// do where no command of root helps.
     pub(crate) note: Option<String>,
 }
 
@@ -106,7 +107,7 @@ impl Finding {
         Finding { note: Some(note.into()), ..self }
     }
 
-    /// Of a fact that is not known.
+    /// A finding for a fact that is not known.
     fn unknown(why: &Unread) -> Finding {
         let finding = Finding::new(Grade::Unknown, why.to_string(), &[why.path()]);
         match why {
@@ -116,7 +117,8 @@ impl Finding {
     }
 }
 
-/// The command that writes each value to the file of its number; `$i` stands for it in `path`.
+/// The command that writes each value to the file of its number; `$i` in `path` stands for the
+/// number.
 fn write_each(values: impl Iterator<Item = (u32, String)>, path: &str) -> String {
     let mut by_value: BTreeMap<String, Vec<String>> = BTreeMap::new();
     values.for_each(|(number, value)| {
@@ -129,7 +131,7 @@ fn write_each(values: impl Iterator<Item = (u32, String)>, path: &str) -> String
     by_value.into_iter().map(command).collect::<Vec<_>>().join("; ")
 }
 
-/// What is looked at, and how.
+/// What is examined, and how.
 pub(crate) struct Row {
     /// Its name.
     pub(crate) name: &'static str,
@@ -139,7 +141,7 @@ pub(crate) struct Row {
     read: fn(&Root, &Aim) -> Result<Finding, Unread>,
 }
 
-/// All of them: the system, the kernel, its processors, what is allowed to us, and who else is
+/// All rows: the system, the kernel, its processors, what is allowed to us, and what else runs
 /// there.
 pub(crate) const FINDINGS: &[Row] = &[
     Row {
@@ -318,7 +320,7 @@ pub(crate) struct Found {
     pub(crate) finding: Finding,
 }
 
-/// Looks at everything.
+/// Examines everything.
 pub(crate) fn examine(root: &Root, aim: &Aim) -> Vec<Found> {
     let found = |row: &Row| {
         let finding = (row.read)(root, aim).unwrap_or_else(|why| Finding::unknown(&why));

@@ -1,5 +1,5 @@
-//! The wake-ups of the graph's CPUs, in rounds: ours and cyclictest's in turn, so that whatever
-//! the machine does meanwhile hits both.
+//! The wake-ups of the graph's CPUs, measured in rounds: by our threads and by cyclictest in turn,
+//! so that whatever the machine does meanwhile affects both.
 
 use std::io;
 use std::time::Duration;
@@ -14,20 +14,20 @@ use crate::place::Place;
 use crate::root::Root;
 use crate::wakeups::{self, Round};
 
-/// A round lasts about so long; a shorter measurement has one.
+/// A round lasts about this long; a shorter measurement has one round.
 const ROUND: Duration = Duration::from_secs(1);
 
-/// How the time is parted.
+/// How the time is divided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Rounds {
-    /// How many.
+    /// How many rounds.
     pub(crate) rounds: usize,
-    /// Wake-ups of each thread in each.
+    /// Wake-ups of each thread in each round.
     pub(crate) count: usize,
 }
 
 impl Rounds {
-    /// As many as fit; `duration` holds one period at least.
+    /// As many rounds as fit; `duration` holds at least one period.
     pub(crate) fn of(duration: Duration, period_ns: u64) -> Rounds {
         let rounds = (duration.as_secs_f64() / ROUND.as_secs_f64()).floor().max(1.0);
         let all = duration.as_nanos() as f64 / period_ns as f64;
@@ -35,7 +35,7 @@ impl Rounds {
     }
 }
 
-/// What one of the two saw.
+/// What one of the two saw: our threads, or cyclictest.
 #[derive(Debug)]
 pub(crate) struct Seen {
     /// On each CPU of the aim, all rounds.
@@ -49,7 +49,7 @@ impl Seen {
         Seen { cpus: vec![Distribution::new(); cpus], all: Distribution::new() }
     }
 
-    /// Adds a round; gives all CPUs of it together.
+    /// Adds a round; returns the distribution of all its CPUs together.
     fn add(&mut self, round: &[Distribution]) -> Distribution {
         let mut all = Distribution::new();
         round.iter().for_each(|cpu| all.merge(cpu));
@@ -65,15 +65,15 @@ pub(crate) struct Beside {
     /// Its version.
     pub(crate) version: String,
     pub(crate) seen: Seen,
-    /// Ours over its, a value for each round: of the maxima, if cyclictest saw a microsecond or
-    /// more.
+    /// Our maximum over that of cyclictest, a value for each round in which cyclictest saw a
+    /// microsecond or more.
     max_ratios: Vec<f64>,
-    /// Of the 99th percentiles, where a round has wake-ups enough for them.
+    /// The same for the 99th percentiles, in rounds that have enough wake-ups for them.
     p99_ratios: Vec<f64>,
 }
 
 impl Beside {
-    /// How what we saw compares with what it saw, round by round.
+    /// How our figures compare with those of cyclictest, round by round.
     pub(crate) fn agreement(&self) -> [(&'static str, Option<Interval>); 2] {
         [("max", &self.max_ratios), ("P99", &self.p99_ratios)]
             .map(|(of, it)| (of, Interval::of(it)))
@@ -84,18 +84,18 @@ impl Beside {
 #[derive(Debug)]
 pub(crate) struct Latency {
     pub(crate) seen: Seen,
-    /// Else why nothing stands beside it.
+    /// What cyclictest saw, or why there is nothing to compare with.
     pub(crate) beside: Result<Beside, String>,
     pub(crate) rounds: Rounds,
     /// Whether all threads ran as SCHED_FIFO, each on its CPU.
     pub(crate) is_realtime: bool,
-    /// What they lacked of what they asked for, in words.
+    /// What the threads lacked of what they asked for, in words.
     pub(crate) missing: Vec<String>,
     /// The share of the CPUs' time that the host took meanwhile, where the kernel says so.
     pub(crate) stolen_share: Option<f64>,
 }
 
-/// Measures. `progress` is told before every round which one it is.
+/// Measures. `progress` is called before every round with the round's number.
 ///
 /// # Errors
 /// If a thread cannot be started.
@@ -153,7 +153,7 @@ impl Both<'_> {
         }
     }
 
-    /// In every second round cyclictest comes first.
+    /// In every second round cyclictest runs first.
     fn round(&mut self, number: usize) -> io::Result<()> {
         let (ours, theirs) = if number.is_multiple_of(2) {
             let ours = self.ours()?;
@@ -180,7 +180,8 @@ impl Both<'_> {
         Ok(self.ours.add(&late))
     }
 
-    /// Nothing more once it failed: a figure of some rounds only would not be of the same time.
+    /// Runs cyclictest no more once it has failed: figures of only some rounds would not be from
+    /// the same time.
     fn theirs(&mut self) -> Option<Distribution> {
         let beside = self.theirs.as_mut().ok()?;
         match cyclictest::measure(&self.aim.cpus, self.round, self.is_locked) {

@@ -1,5 +1,5 @@
-//! Can this machine do it? Reads how it is set, measures how late threads wake up, and says what
-//! would mend it. It changes nothing itself.
+//! Can this machine run a realtime graph? Reads how the machine is set, measures how late threads
+//! wake up, and says what would mend it. It changes nothing itself.
 
 pub mod cpus;
 mod cyclictest;
@@ -29,12 +29,12 @@ use crate::verdict::Verdict;
 
 /// A thread that wakes up more often has no time to do anything else.
 const PERIOD_MIN: Duration = Duration::from_micros(100);
-/// A slower graph needs no such machine.
+/// A slower graph does not need a realtime machine.
 const PERIOD_MAX: Duration = Duration::from_secs(1);
 /// A measurement of fewer wake-ups says nothing.
 const WAKE_UPS_MIN: u32 = 10;
 
-/// What is asked, checked.
+/// A question that has been checked.
 #[derive(Clone, Debug)]
 pub struct Question {
     aim: Aim,
@@ -42,11 +42,12 @@ pub struct Question {
 }
 
 impl Question {
-    /// Can this machine run a graph every `period` on `cpus`, a list such as `2-3,6`; without one,
-    /// on the isolated CPUs, or on all? It will be measured for `duration`.
+    /// Asks whether this machine can run a graph every `period` on `cpus`, a list such as `2-3,6`.
+    /// Without a list, the CPUs are the isolated ones, or all if none is isolated. The measurement
+    /// takes `duration`.
     ///
     /// # Errors
-    /// What of it cannot be asked, by the names of the command's options.
+    /// Which value cannot be accepted, by the name of the command's option.
     pub fn new(period: Duration, duration: Duration, cpus: Option<&str>) -> Result<Self, String> {
         let text = |time: Duration| duration_text(time.as_nanos() as u64);
         if !(PERIOD_MIN..=PERIOD_MAX).contains(&period)
@@ -72,13 +73,13 @@ impl Question {
         Ok(Question { aim, rounds: Rounds::of(duration, period_ns) })
     }
 
-    /// In how many rounds it is measured.
+    /// How many rounds the measurement has.
     pub fn rounds(&self) -> usize {
         self.rounds.rounds
     }
 
-    /// Looks at everything, then measures; blocks as long. `progress` is told before every round
-    /// which one it is.
+    /// Examines everything, then measures; blocks until both are done. `progress` is called before
+    /// every round with the round's number.
     ///
     /// # Errors
     /// If a thread cannot be started.

@@ -1,5 +1,5 @@
-//! Other runs of this user with realtime threads on the same CPUs: looked for once, as the graph
-//! starts, by a thread of its own, for a run that hangs answers late.
+//! Other runs of this user that have realtime threads on the same CPUs. They are looked for once,
+//! when the graph starts, by a separate thread, because a run that hangs answers late.
 
 use std::process;
 use std::thread::{self, JoinHandle};
@@ -17,7 +17,7 @@ struct Placed {
     priority: u8,
 }
 
-/// The search for them, until it was heard.
+/// The search for other runs, until its result has been read.
 #[derive(Debug)]
 pub struct Neighbours(Option<JoinHandle<Vec<String>>>);
 
@@ -29,14 +29,14 @@ impl Neighbours {
             let others = runs().into_iter().filter(|run| run.pid != process::id());
             others.filter_map(|run| shared(&ours, &look(&run)?)).collect()
         };
-        // A machine that has no thread left says so elsewhere, and sooner.
+        // A machine that has no thread left reports that elsewhere, and sooner.
         Neighbours(thread::Builder::new().name("neighbours".into()).spawn(search).ok())
     }
 
-    /// A warning for each of them, once all have answered.
+    /// A warning for each such run, once all runs have answered.
     pub fn warnings(&mut self) -> Vec<String> {
         let search = self.0.take_if(|search| search.is_finished());
-        // It cannot panic; if it did, it would have found nothing.
+        // The thread cannot panic; if it did, it would have found nothing.
         search.and_then(|search| search.join().ok()).unwrap_or_default()
     }
 }
@@ -58,7 +58,7 @@ fn placed(plan: &Plan) -> Vec<Placed> {
     threads.collect()
 }
 
-/// The threads of a run that have a process now.
+/// The threads of those domains of a run that have a process now.
 fn placed_of(status: &Status) -> Vec<Placed> {
     let alive = status.domains.iter().filter(|domain| domain.pid.is_some());
     let threads = alive.flat_map(|domain| {
@@ -70,7 +70,7 @@ fn placed_of(status: &Status) -> Vec<Placed> {
     threads.collect()
 }
 
-/// What is to be said of another run; `None` if it stands elsewhere.
+/// The warning about another run; `None` if it uses other CPUs.
 fn shared(ours: &[Placed], status: &Status) -> Option<String> {
     let theirs = placed_of(status);
     let pair = |our: &Placed| {

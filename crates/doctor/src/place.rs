@@ -1,25 +1,25 @@
-//! Where this runs: on which system, and in whose container, as far as files tell. What is to be
+//! Where this runs: on which system and in whose container, as far as files tell. What should be
 //! done depends on both.
 
 use crate::root::{Root, Unread};
 
 pub(crate) const OS_RELEASE: &str = "/etc/os-release";
-/// On a machine the second process is the kernel's own.
+/// Outside a container the second process is a thread of the kernel.
 pub(crate) const SECOND: &str = "/proc/2/comm";
 const KERNELS: &str = "kthreadd";
 
 /// Systems with the same commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum System {
-    /// Debian, Ubuntu and what is made of them: apt-get, adduser.
+    /// Debian, Ubuntu and systems derived from them: apt-get, adduser.
     Debian,
-    /// Fedora, RHEL and what is made of them: dnf, usermod.
+    /// Fedora, RHEL and systems derived from them: dnf, usermod.
     Fedora,
-    /// What all systems have.
+    /// Any other system: only commands that all systems have.
     Other,
 }
 
-/// What starts containers, and so decides what is allowed in them.
+/// The program that starts containers, and so decides what is allowed in them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Maker {
     Docker,
@@ -27,7 +27,7 @@ pub(crate) enum Maker {
     Kubernetes,
     Nspawn,
     Lxc,
-    /// One that is named, but not known here.
+    /// A maker that files name, but that is not known here.
     Other,
 }
 
@@ -38,11 +38,11 @@ pub(crate) enum Inside {
     Machine,
     /// Yes.
     Container(Maker),
-    /// What was found says neither.
+    /// The files prove neither.
     Unsure,
 }
 
-/// All of it.
+/// The system and the container together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) system: System,
@@ -50,7 +50,7 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// As far as it can be read.
+    /// Reads as much of it as the files tell.
     pub(crate) fn read(root: &Root) -> Place {
         Place {
             system: system(root).map_or(System::Other, |(system, _)| system),
@@ -64,7 +64,7 @@ impl Place {
 }
 
 impl Maker {
-    /// Its name, and the words by which files name it.
+    /// The name of each maker, and the words by which files name it.
     const NAMES: [(Maker, &str, &[&str]); 5] = [
         (Maker::Kubernetes, "Kubernetes", &["kubepods"]),
         (Maker::Podman, "Podman", &["podman", "libpod"]),
@@ -87,7 +87,7 @@ impl Maker {
 /// The system and its name in words.
 ///
 /// # Errors
-/// If the file does not name it.
+/// If the file does not name the system.
 pub(crate) fn system(root: &Root) -> Result<(System, String), Unread> {
     let text = root.text(OS_RELEASE)?;
     let value = |key: &str| {
@@ -115,26 +115,27 @@ pub(crate) fn inside(root: &Root) -> Result<(Inside, &'static str), Unread> {
     let is_machines = second.as_deref().is_ok_and(|name| name == KERNELS);
     match (told(root), is_machines) {
         (Some((maker, path)), false) => Ok((Inside::Container(maker), path)),
-        // A machine that was made of an image, or a container that sees the machine's processes.
+        // A machine that was made from a container's image, or a container that sees the machine's
+        // processes.
         (Some((_, path)), true) => Ok((Inside::Unsure, path)),
         (None, true) => Ok((Inside::Machine, SECOND)),
-        // Who sees the first process and another second one is in some container; where the
-        // first one is hidden too, that does not follow.
+        // A process that sees the first process, and a second one that is not the kernel's, is in
+        // some container. If the first process is hidden too, that does not follow.
         (None, false) if second.is_ok() || root.has("/proc/1/stat") => Ok((Inside::Unsure, SECOND)),
         (None, false) => Err(Unread::Missing(SECOND.into())),
     }
 }
 
-/// What the first process was given: only its own user may read that.
+/// The environment of the first process. Only the user of that process may read it.
 const GIVEN: &str = "/proc/1/environ";
 const CGROUP: &str = "/proc/1/cgroup";
 
-/// What files name as the maker, and the first that does.
+/// The maker that files name, and the first file that names it.
 fn told(root: &Root) -> Option<(Maker, &'static str)> {
     /// What a maker puts into each container.
     const MARKS: [(&str, Maker); 2] =
         [("/run/.containerenv", Maker::Podman), ("/.dockerenv", Maker::Docker)];
-    /// Where systemd in a container writes down by whom that was made.
+    /// Where systemd in a container writes which program made the container.
     const NAMES: [&str; 2] = ["/run/systemd/container", "/run/host/container-manager"];
     let text = |path: &'static str| Some((path, root.text(path).ok()?));
     let mark = || MARKS.into_iter().find(|(path, _)| root.has(path)).map(|(path, is)| (is, path));
@@ -152,7 +153,7 @@ fn known(by: &str) -> Maker {
     Maker::named_in(by).unwrap_or(Maker::Other)
 }
 
-/// A pod bears the marks of what runs its containers too, so it is looked for first.
+/// A pod also has the marks of the program that runs its containers, so a pod is looked for first.
 fn pod(root: &Root) -> Option<(Maker, &'static str)> {
     const SECRETS: [&str; 2] = ["/run/secrets/kubernetes.io", "/var/run/secrets/kubernetes.io"];
     let has = |path, words| root.text(path).is_ok_and(|text| text.contains(words));

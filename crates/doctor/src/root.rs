@@ -8,11 +8,11 @@ use std::str::FromStr;
 
 use rustix::fs::{Access, access};
 
-/// Files below /proc and /sys are small; what is longer is none of theirs, and only its beginning
-/// is looked at.
+/// Files below /proc and /sys are small. A longer file is not one of them, and only its beginning
+/// is read.
 const LEN_MAX: u64 = 4 << 20;
 
-/// So much of a text that is not understood is quoted.
+/// At most this many characters of a text that is not understood are quoted.
 const QUOTED_MAX: usize = 40;
 
 /// The root of a machine's files. Nothing below it is ever opened for writing.
@@ -26,13 +26,13 @@ pub(crate) struct Root {
 pub(crate) enum Unread {
     /// There is no such file.
     Missing(String),
-    /// The kernel does not let us.
+    /// The kernel does not let us read it.
     Refused(String, io::Error),
-    /// It was read, and not understood.
+    /// It was read, but not understood.
     Odd {
-        /// Where it stands.
+        /// The file.
         path: String,
-        /// Its beginning.
+        /// The beginning of its text.
         text: String,
         /// What it should have been.
         expected: &'static str,
@@ -63,7 +63,7 @@ impl Root {
             Ok(bytes)
         };
         read().map_err(|error: io::Error| match error.kind() {
-            // Within /proc a process may end while it is looked at.
+            // Within /proc a process may end while its files are read.
             ErrorKind::NotFound | ErrorKind::NotADirectory => Unread::Missing(path.into()),
             _ => Unread::Refused(path.into(), error),
         })
@@ -80,7 +80,7 @@ impl Root {
         text.parse().map_err(|_| Unread::odd(path, &text, "a number"))
     }
 
-    /// Whether there is such a file or folder, as far as we are let to see.
+    /// Whether there is such a file or folder, as far as we are allowed to see.
     pub(crate) fn has(&self, path: &str) -> bool {
         self.path(path).exists()
     }
@@ -90,7 +90,7 @@ impl Root {
         access(self.path(path), Access::WRITE_OK).is_ok()
     }
 
-    /// The names in a folder, in order; none if it cannot be read.
+    /// The names in a folder, sorted; empty if the folder cannot be read.
     pub(crate) fn names(&self, folder: &str) -> Vec<String> {
         let entries = fs::read_dir(self.path(folder)).into_iter().flatten().flatten();
         let mut names: Vec<_> =
@@ -99,7 +99,7 @@ impl Root {
         names
     }
 
-    /// Those names in a folder that are numbers, in order.
+    /// The names in a folder that are numbers, sorted.
     pub(crate) fn numbers(&self, folder: &str) -> Vec<u32> {
         let names = self.names(folder);
         let mut numbers: Vec<_> = names.iter().filter_map(|name| name.parse().ok()).collect();
@@ -115,7 +115,7 @@ impl Unread {
         Unread::Odd { path: path.into(), text, expected }
     }
 
-    /// The file.
+    /// The file that the fact should have come from.
     pub(crate) fn path(&self) -> &str {
         match self {
             Unread::Missing(path) | Unread::Refused(path, _) | Unread::Odd { path, .. } => path,

@@ -16,14 +16,15 @@ use crate::latency::{Beside, Latency, Seen};
 use crate::place::Place;
 use crate::verdict::Verdict;
 
-/// What is printed of a distribution: name and share, as far as there are wake-ups enough.
+/// The percentiles that are printed: name and share. Those with too few wake-ups are left out.
 const PERCENTILES: [(&str, f64); 4] =
     [("P50", 0.5), ("P99", 0.99), ("P99.9", 0.999), ("P99.99", 0.9999)];
-/// Columns of a count, and of a figure: a line of all of them has [`NARROW`].
+/// Widths of a count and of a figure, in columns. A line with all of them is at most [`NARROW`]
+/// wide.
 const COUNT: usize = 10;
 const COLUMN: usize = 7;
 
-/// All that there is to say.
+/// The whole answer.
 #[derive(Debug)]
 pub struct Examination {
     pub(crate) machine: Machine,
@@ -40,7 +41,7 @@ impl Examination {
         self.verdict.is_yes()
     }
 
-    /// For people.
+    /// As text, for people.
     pub fn to_text(&self) -> String {
         let mut text = format!(
             "doctor: can this machine run a graph every {} on {}?\n",
@@ -57,7 +58,7 @@ impl Examination {
         text
     }
 
-    /// One object.
+    /// As one JSON object.
     pub fn to_json(&self) -> Value {
         let (room_ns, tight_ns) = self.verdict.periods_ns();
         json!({
@@ -95,14 +96,14 @@ fn table(found: &[Found]) -> String {
             let _ = writeln!(text, "{before}{} {from}", finding.read);
         } else {
             wrap_narrow(&mut text, &before, &finding.read);
-            // A path is too long to stand beside anything.
+            // A path is too long to share a line with other words.
             wrap_narrow(&mut text, "      ", &from);
         }
     }
     text
 }
 
-/// What to do about those that are not good.
+/// What to do about the findings that are not good.
 fn remedies(found: &[Found], place: Place) -> String {
     let mut text = String::new();
     for grade in Grade::ALL.into_iter().filter(|&grade| grade != Grade::Good) {
@@ -143,7 +144,7 @@ fn wake_ups(aim: &Aim, latency: &Latency) -> String {
         counted(latency.rounds.rounds, "round"),
         latency.rounds.count,
     );
-    // What even all wake-ups together are too few for has no column.
+    // A percentile for which even all wake-ups together are too few has no column.
     let known = |(_, share): &(&str, f64)| latency.seen.all.quantile(*share).is_some();
     let percentiles: Vec<_> = PERCENTILES.into_iter().filter(known).collect();
     let names = percentiles.iter().map(|(name, _)| *name);
@@ -168,7 +169,7 @@ fn wake_ups(aim: &Aim, latency: &Latency) -> String {
 fn line(name: &str, cells: Vec<String>) -> String {
     let mut text = format!("  {name:<17}");
     for (at, cell) in cells.iter().enumerate() {
-        // What is wider than its column still stands apart.
+        // A cell that is wider than its column is still separated by a space.
         let width = if at == 0 { COUNT } else { COLUMN } - 1;
         text += &format!(" {cell:>width$}");
     }
@@ -179,7 +180,7 @@ fn line(name: &str, cells: Vec<String>) -> String {
 fn figures(late: &Distribution, percentiles: &[(&str, f64)]) -> Vec<String> {
     let us = |ns: Option<f64>| match ns {
         None => "-".into(),
-        // A tenth of a microsecond is of no use there.
+        // At this size a tenth of a microsecond is of no use.
         Some(ns) if ns >= 1e7 => format!("{:.0}", ns / 1e3),
         Some(ns) => format!("{:.1}", ns / 1e3),
     };
@@ -212,7 +213,7 @@ fn notes(latency: &Latency) -> Vec<String> {
     notes
 }
 
-/// Ours over cyclictest's.
+/// The ratios of our figures to those of cyclictest.
 fn agreement(beside: &Beside) -> Vec<String> {
     let said = |what: &str, ratio: &Interval| {
         let same = ratio.is_firm() && !ratio.differs_from_one();

@@ -4,12 +4,13 @@ use sinew_spec::duration_text;
 
 use crate::latency::Latency;
 
-/// Under this part of the period a late wake-up is lost among the graph's own differences.
+/// A wake-up that is late by less than this part of the period is lost among the graph's own
+/// variations.
 const WITH_ROOM: u64 = 10;
-/// Under this part the nodes still have half of every period.
+/// If wake-ups are late by less than this part, the nodes still have half of every period.
 const TIGHT: u64 = 2;
 
-/// Whether this machine can do it.
+/// Whether this machine can run the graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Can {
     /// Late by a tenth of the period at most.
@@ -18,7 +19,7 @@ pub(crate) enum Can {
     Tight,
     /// Later than that.
     No,
-    /// Not as a realtime thread; what it then measured says nothing.
+    /// The threads were not realtime threads; what they measured then says nothing.
     Refused,
 }
 
@@ -28,13 +29,13 @@ pub(crate) struct Verdict {
     pub(crate) can: Can,
     /// The latest of all wake-ups, ours and cyclictest's.
     pub(crate) max_ns: u64,
-    /// How many there were.
+    /// How many wake-ups there were.
     pub(crate) n: u64,
     pub(crate) period_ns: u64,
 }
 
 impl Verdict {
-    /// By the maximum, and by nothing else.
+    /// Judged by the maximum, and by nothing else.
     pub(crate) fn of(latency: &Latency, period_ns: u64) -> Verdict {
         let beside = latency.beside.as_ref().ok().map(|beside| &beside.seen.all);
         let all = || [Some(&latency.seen.all), beside].into_iter().flatten();
@@ -44,7 +45,7 @@ impl Verdict {
         Verdict { can, max_ns, n, period_ns }
     }
 
-    /// Whether it can do it at all.
+    /// Whether the machine can run the graph at all.
     pub(crate) fn is_yes(self) -> bool {
         matches!(self.can, Can::WithRoom | Can::Tight)
     }
@@ -98,7 +99,7 @@ fn judge(max_ns: u64, period_ns: u64) -> Can {
     }
 }
 
-/// To two digits and whole microseconds: more would claim to know the next maximum.
+/// Rounds up to two digits and whole microseconds: more would claim to know the next maximum.
 fn round_up(ns: u64) -> u64 {
     let digits = ns.max(1).ilog10();
     let unit = 10_u64.pow(digits.saturating_sub(1)).max(1000);

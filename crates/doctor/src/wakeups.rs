@@ -1,5 +1,5 @@
-//! How late threads wake up, after the method of cyclictest (rt-tests): a SCHED_FIFO thread on each
-//! CPU sleeps until an absolute time and looks how late it is.
+//! How late threads wake up, by the method of cyclictest (rt-tests): a SCHED_FIFO thread on each
+//! CPU sleeps until an absolute time and measures how late it is.
 
 use std::io;
 use std::thread;
@@ -13,7 +13,7 @@ use crate::findings::PRIORITY;
 /// What to measure.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Round {
-    /// Between two wake-ups of a thread.
+    /// Time between two wake-ups of a thread.
     pub(crate) period_ns: u64,
     /// Wake-ups of each thread.
     pub(crate) count: usize,
@@ -22,7 +22,7 @@ pub(crate) struct Round {
 /// What the thread on a CPU saw.
 #[derive(Debug)]
 pub(crate) struct Lateness {
-    /// After each planned time, ns.
+    /// How late each wake-up was after its planned time, ns.
     pub(crate) late: Distribution,
     /// What the thread lacked of what it asked for, in words.
     pub(crate) missing: Vec<String>,
@@ -54,7 +54,7 @@ pub(crate) fn measure(cpus: &[u32], round: Round) -> io::Result<Vec<Lateness>> {
 /// One thread's work.
 fn observe(cpu: u32, round: Round) -> Lateness {
     let asked = Asked { priority: PRIORITY, cpu: Some(cpu) };
-    // Written once now, so that no page faults while it is measured.
+    // Written once now, so that no page faults occur during the measurement.
     let mut late = vec![u64::MAX; round.count];
     let obtained = privileges::obtain(&asked);
     let mut release = now_ns() + round.period_ns;
@@ -62,7 +62,7 @@ fn observe(cpu: u32, round: Round) -> Lateness {
         sleep_until(release);
         let now = now_ns();
         *late = now.saturating_sub(release);
-        // Periods that are over are not made up for.
+        // Missed periods are not made up for.
         while release <= now {
             release += round.period_ns;
         }

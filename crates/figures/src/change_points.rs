@@ -1,34 +1,35 @@
 //! Where the level of a series changes: E-divisive means (Matteson and James, "A Nonparametric
 //! Approach for Multiple Change Point Analysis of Multivariate Data", 2014) with Student's t-test
-//! in place of permutations, over windows, and with the weak points merged away again (Fleming et
-//! al., "Hunter: Using Change Point Detection to Hunt for Performance Regressions", 2023).
+//! instead of permutations, over windows. Weak points are merged away again (Fleming et al.,
+//! "Hunter: Using Change Point Detection to Hunt for Performance Regressions", 2023).
 //!
-//! It does what Apache Otava does; `tests/otava.rs` holds it against that. So the deviations in the
-//! t-test have n in their denominator, as Otava has them. In one thing it does what the paper says:
-//! when a point is merged away both its neighbours are tested anew, not only the later one.
+//! It does what Apache Otava does; `tests/otava.rs` compares both. So the deviations in the t-test
+//! have n in their denominator, as in Otava. In one thing it follows the paper instead: when a
+//! point is merged away, both its neighbours are tested again, not only the later one.
 
 use std::f64::consts::FRAC_2_PI;
 use std::ops::Range;
 
 use serde::Serialize;
 
-/// So many values are looked at together: in a longer window a short change drowns. Otava's.
+/// Length of the window in values: in a longer window a short change is not seen. As in Otava.
 const WINDOW: usize = 50;
-/// A change is significant if chance alone would show one so seldom. Otava's.
+/// A change is significant if chance alone would show one with at most this probability. As in
+/// Otava.
 pub const P_MAX: f64 = 0.001;
-/// So much more often for those that are only looked at again. Otava's.
+/// Factor on that limit for points that are only candidates. As in Otava.
 const WEAK: f64 = 10.0;
 
 /// Where a series changes.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct ChangePoint {
-    /// Index of the first value after it.
+    /// Index of the first value after the change.
     pub at: usize,
-    /// Mean from the change before, or the beginning.
+    /// Mean from the previous change or the beginning.
     pub before: f64,
     /// Mean until the next change, or the end.
     pub after: f64,
-    /// How often chance alone would show such a difference.
+    /// The probability that chance alone shows such a difference.
     pub p: f64,
 }
 
@@ -36,8 +37,8 @@ pub struct ChangePoint {
 pub fn change_points(values: &[f64]) -> Vec<ChangePoint> {
     let points = weak_points(values);
     let mut points: Vec<_> = (0..points.len()).map(|at| tested(values, &points, at)).collect();
-    // The weakest goes until all are significant; those beside it are then tested anew, with what
-    // was between them and it.
+    // The weakest point is removed until all are significant. Its neighbours are then tested again,
+    // with the values between them and it.
     while let Some(weakest) = (0..points.len()).max_by(|&a, &b| points[a].p.total_cmp(&points[b].p))
     {
         if points[weakest].p < P_MAX {
@@ -54,7 +55,7 @@ pub fn change_points(values: &[f64]) -> Vec<ChangePoint> {
     points
 }
 
-/// Those of all windows, which overlap by a half.
+/// The candidates from all windows, which overlap by a half.
 fn weak_points(values: &[f64]) -> Vec<usize> {
     let (mut all, mut start) = (vec![], 0);
     while start < values.len() {
@@ -69,7 +70,8 @@ fn weak_points(values: &[f64]) -> Vec<usize> {
     all
 }
 
-/// Splits a window where that tells most, again and again, as long as the split is significant.
+/// Splits a window where the difference is greatest, again and again, as long as the split is
+/// significant.
 fn of_window(values: &[f64]) -> Vec<usize> {
     let mut points: Vec<usize> = vec![];
     loop {
@@ -77,7 +79,7 @@ fn of_window(values: &[f64]) -> Vec<usize> {
             let (at, energy) = best_split(&values[piece.clone()])?;
             Some((piece.start + at, energy))
         });
-        // The first of equals, as Otava has it.
+        // Of equals the first, as in Otava.
         let best = splits.reduce(|best, next| if next.1 > best.1 { next } else { best });
         let Some((at, _)) = best else { return points };
         let place = points.partition_point(|point| *point < at);
@@ -89,15 +91,15 @@ fn of_window(values: &[f64]) -> Vec<usize> {
     }
 }
 
-/// What lies between points.
+/// The ranges between points.
 fn pieces(len: usize, points: &[usize]) -> Vec<Range<usize>> {
     let starts = [0].into_iter().chain(points.iter().copied());
     let ends = points.iter().copied().chain([len]);
     starts.zip(ends).map(|(start, end)| start..end).collect()
 }
 
-/// The first index of the part that differs most from all before it, where that part may end
-/// before the values do; and the energy statistic between both, q of the paper with alpha = 1.
+/// The first index of the part that differs most from everything before it; that part may end
+/// before the values do. Also the energy statistic of both, q of the paper with alpha = 1.
 fn best_split(values: &[f64]) -> Option<(usize, f64)> {
     let apart = |from: &[f64], value: f64| from.iter().map(|it| (it - value).abs()).sum::<f64>();
     let mut best: Option<(usize, f64)> = None;
@@ -112,7 +114,7 @@ fn best_split(values: &[f64]) -> Option<(usize, f64)> {
             between += apart(left, *last);
             within_right += apart(others, *last);
             let (n, m) = (left.len() as f64, right.len() as f64);
-            // One value alone is apart from nothing.
+            // A single value has no distances.
             let mean = |sum: f64, count: f64| if count > 1.0 { sum / (count - 1.0) } else { 0.0 };
             let inner = m * mean(within_left, n) + n * mean(within_right, m);
             let energy = 2.0 / (n + m) * (between - inner);
@@ -124,7 +126,7 @@ fn best_split(values: &[f64]) -> Option<(usize, f64)> {
     best
 }
 
-/// What the t-test says of the point at this place among `points`.
+/// The result of the t-test for the point at this place among `points`.
 fn tested(values: &[f64], points: &[usize], place: usize) -> ChangePoint {
     let pieces = pieces(values.len(), points);
     let (left, right) = (&values[pieces[place].clone()], &values[pieces[place + 1].clone()]);
@@ -148,8 +150,9 @@ fn moments(values: &[f64]) -> (f64, f64) {
     (mean, values.iter().map(|it| (it - mean) * (it - mean)).sum::<f64>() / n)
 }
 
-/// How often |t| is larger than this, by Student's distribution with so many degrees of freedom
-/// (Abramowitz and Stegun 26.7.3 and 26.7.4: a finite sum). Within 1e-13; less is said as zero.
+/// The probability that |t| is larger than this, by Student's distribution with `freedom` degrees
+/// of freedom (Abramowitz and Stegun 26.7.3 and 26.7.4: a finite sum). Exact within 1e-13; smaller
+/// values become zero.
 fn two_sided(t: f64, freedom: usize) -> f64 {
     let angle = (t / (freedom as f64).sqrt()).atan();
     let (sine, cosine) = angle.sin_cos();
@@ -169,12 +172,12 @@ fn two_sided(t: f64, freedom: usize) -> f64 {
 mod tests {
     use super::*;
 
-    /// A level for each, with noise.
+    /// Values with these levels, and noise.
     fn series(levels: &[(f64, usize)], noise: f64, seed: u64) -> Vec<f64> {
         let mut random = fastrand::Rng::with_seed(seed);
         let mut values = vec![];
         for &(level, count) in levels {
-            // Twelve even chances added up are nearly normal.
+            // The sum of twelve uniform values is nearly normal.
             let mut normal = || (0..12).map(|_| random.f64()).sum::<f64>() - 6.0;
             values.extend((0..count).map(|_| level * (1.0 + noise * normal())));
         }
@@ -183,7 +186,7 @@ mod tests {
 
     #[test]
     fn student_s_distribution_is_the_one_of_the_tables() {
-        // Two-sided 5 % and 0.1 %, of any table of t.
+        // Two-sided 5 % and 0.1 %, from a table of t.
         for (freedom, five, thousandth) in
             [(1, 12.706, 636.619), (2, 4.3027, 31.599), (7, 2.3646, 5.4079), (30, 2.0423, 3.646)]
         {
@@ -217,7 +220,8 @@ mod tests {
     #[test]
     fn nothing_follows_from_too_few() {
         for few in [&[][..], &[1.0], &[1.0, 2.0], &[1.0, 1.0, 2.0]] {
-            // With no deviation at all a difference is certain; else three are too few.
+            // With no deviation at all any difference is certain; otherwise three values are too
+            // few.
             assert!(change_points(few).len() < 2, "{few:?}");
         }
         assert_eq!(change_points(&[100.0, 101.0, 110.0, 112.0]), []);
@@ -228,7 +232,7 @@ mod tests {
         let sets = 300;
         let alarms = |seed: &u64| !change_points(&series(&[(100.0, 60)], 0.05, *seed)).is_empty();
         let found = (0..sets).filter(alarms).count();
-        // A point is the best of many places, so it is seen more often than one in a thousand.
+        // A point is the best of many places, so it occurs more often than once in a thousand.
         assert!(found * 100 < sets as usize * 10, "{found} of {sets} series of 60");
     }
 }

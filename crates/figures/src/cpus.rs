@@ -1,17 +1,17 @@
-//! How much of the time CPUs had nothing to do, from /proc/stat.
+//! How long CPUs were idle, from /proc/stat.
 
 use std::fs;
 use std::io;
 use std::time::Duration;
 
-/// The unit of /proc/stat: a hundredth of a second on every Linux of today.
+/// The unit of /proc/stat: a hundredth of a second on every current Linux.
 const UNIT_MS: u64 = 10;
 
-/// Time in which these CPUs had nothing to do since the machine's start, added up. Waiting for a
-/// disk is such time too; what a host took away is not. A CPU that is not there has none.
+/// Time in which these CPUs were idle since the machine's start, in total. Waiting for a disk
+/// counts as idle; time that a host took away does not. A CPU that does not exist counts nothing.
 ///
 /// # Errors
-/// Why /proc does not say, or that none of these CPUs is there.
+/// Why /proc cannot be read, or that none of these CPUs exists.
 pub fn idle(cpus: &[u32]) -> io::Result<Duration> {
     const PATH: &str = "/proc/stat";
     let text = fs::read_to_string(PATH)
@@ -21,7 +21,7 @@ pub fn idle(cpus: &[u32]) -> io::Result<Duration> {
     Ok(Duration::from_millis(units * UNIT_MS))
 }
 
-/// The fourth and fifth figure of the lines of CPUs: idle, and waiting for a disk. The CPUs are
+/// The fourth and fifth figure of the CPUs' lines: idle, and waiting for a disk. The CPUs are
 /// ascending.
 fn idle_units(stat: &str, cpus: &[u32]) -> Option<u64> {
     let of_line = |line: &str| {

@@ -1,24 +1,24 @@
-//! What is known of a time that was measured again and again: exact count, mean, spread and
-//! extremes, and percentiles from a histogram of constant memory.
+//! The figures of a time that was measured many times: exact count, mean, spread and extremes, and
+//! percentiles from a histogram with constant memory.
 
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-/// Significant digits of a percentile: within a thousandth of the true one.
+/// Significant digits of a percentile: it is within a thousandth of the true value.
 const DIGITS: u8 = 3;
 
-/// A percentile is printed only with so many samples beyond it; fewer would be an anecdote.
+/// A percentile is printed only with this many samples beyond it: fewer would prove nothing.
 const BEYOND_MIN: f64 = 10.0;
 
 /// Names of the percentiles in reports, and the share of samples below each.
 const PERCENTILES: [(&str, f64); 4] =
     [("p50", 0.5), ("p95", 0.95), ("p99", 0.99), ("p99_9", 0.999)];
 
-/// Of slack the low end is the one that hurts.
+/// For slack the low end is the critical one.
 const LOW_PERCENTILES: [(&str, f64); 3] = [("p0_1", 0.001), ("p1", 0.01), ("p5", 0.05)];
 
-/// Times in nanoseconds; none is thrown away.
+/// Times in nanoseconds. No value is dropped.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(into = "Stored", try_from = "Stored")]
 pub struct Distribution {
@@ -38,15 +38,15 @@ impl Default for Distribution {
 }
 
 impl Distribution {
-    /// Nothing yet.
+    /// An empty distribution.
     pub fn new() -> Distribution {
         let histogram = Histogram::new(DIGITS).expect("1 to 5 digits are allowed");
         Distribution { histogram, n: 0, mean: 0.0, squares: 0.0, min: u64::MAX, max: 0 }
     }
 
-    /// Adds a value; allocates while the histogram still grows.
+    /// Adds a value. May allocate while the histogram still grows.
     pub fn add(&mut self, ns: u64) {
-        // It grows with the values; all of 64 bits fit.
+        // The histogram grows with the values. All 64-bit values fit.
         self.histogram.record(ns).expect("a histogram that resizes itself takes any value");
         self.n += 1;
         let distance = ns as f64 - self.mean;
@@ -56,43 +56,44 @@ impl Distribution {
         self.max = self.max.max(ns);
     }
 
-    /// How many values.
+    /// The number of values.
     pub fn n(&self) -> u64 {
         self.n
     }
 
-    /// Exact. `None` without values.
+    /// The exact mean. `None` without values.
     pub fn mean(&self) -> Option<f64> {
         (self.n > 0).then_some(self.mean)
     }
 
-    /// Of the samples, not of what they were drawn from: n - 1 in the denominator.
+    /// Standard deviation with n - 1 in the denominator.
     pub fn stddev(&self) -> Option<f64> {
         (self.n > 1).then(|| (self.squares / (self.n - 1) as f64).sqrt())
     }
 
-    /// Exact. `None` without values.
+    /// The exact least value. `None` without values.
     pub fn min(&self) -> Option<u64> {
         (self.n > 0).then_some(self.min)
     }
 
-    /// Exact. `None` without values.
+    /// The exact greatest value. `None` without values.
     pub fn max(&self) -> Option<u64> {
         (self.n > 0).then_some(self.max)
     }
 
-    /// The value below which `share` of the samples lie, if enough lie beyond it (on the nearer
-    /// side).
+    /// The value below which `share` of the samples are, if enough samples are beyond it (on the
+    /// nearer side).
     pub fn quantile(&self, share: f64) -> Option<u64> {
-        // The shares are decimal fractions: without the small term 0.01 of 1000 would be under ten.
+        // The shares are decimal fractions. Without the small term, 0.01 of 1000 would be less than
+        // ten.
         let beyond = self.n as f64 * share.min(1.0 - share) + 1e-6;
         let value = || self.histogram.value_at_quantile(share).clamp(self.min, self.max);
         (beyond >= BEYOND_MIN).then(value)
     }
 
-    /// The median of times that a clock took in steps of `step_ns`, if there are enough of them. It
-    /// is interpolated within its step, as that of grouped data is: two clocks' readings of one
-    /// time are a step apart, as often as its place between them says.
+    /// The median of times from a clock with steps of `step_ns`, if there are enough of them. It is
+    /// interpolated within its step, as for grouped data: readings of the same time fall on one of
+    /// two neighbouring steps, with frequencies that follow from its place between them.
     pub fn median_of_steps(&self, step_ns: f64) -> Option<f64> {
         let median = self.quantile(0.5)? as f64;
         let (from, to) = (median - step_ns / 2.0, median + step_ns / 2.0);
@@ -113,7 +114,7 @@ impl Distribution {
         self.histogram.add(&other.histogram).expect("a histogram that resizes itself takes any");
         let (n, more) = (self.n as f64, other.n as f64);
         if other.n > 0 {
-            // Two sums of squares around two means: Chan, Golub and LeVeque (1979).
+            // The sum of squares for two sets with different means: Chan, Golub and LeVeque (1979).
             let apart = other.mean - self.mean;
             self.mean += apart * more / (n + more);
             self.squares += other.squares + apart * apart * n * more / (n + more);
@@ -122,8 +123,8 @@ impl Distribution {
         (self.min, self.max) = (self.min.min(other.min), self.max.max(other.max));
     }
 
-    /// The histogram: the least value that counts to a bucket, and how many are in it. A bucket is
-    /// as wide as a thousandth of its value. Empty ones are left out.
+    /// The histogram: the least value of each bucket, and its count. A bucket is as wide as a
+    /// thousandth of its value. Empty buckets are left out.
     pub fn buckets(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         let low = |value| self.histogram.lowest_equivalent(value);
         self.histogram
@@ -143,8 +144,8 @@ impl Distribution {
         Value::Object(object)
     }
 
-    /// What is left of `period_ns`: negative where it was not enough. Its low percentiles mirror
-    /// the high ones of the time itself.
+    /// The rest of `period_ns`: negative if it was not enough. Its low percentiles mirror the high
+    /// ones of the time itself.
     pub fn slack_json(&self, period_ns: u64) -> Value {
         let left = |ns: u64| i128::from(period_ns) - i128::from(ns);
         let left = |ns: Option<u64>| json!(ns.map(|ns| left(ns) as i64));
@@ -167,7 +168,7 @@ impl Distribution {
     }
 }
 
-/// A distribution as it is written: the summary for readers, and all that is needed to go on.
+/// A distribution as it is stored: the summary for readers, and everything needed to continue it.
 #[derive(Serialize, Deserialize)]
 struct Stored {
     n: u64,
@@ -216,12 +217,12 @@ impl TryFrom<Stored> for Distribution {
     }
 }
 
-/// One minus the share, as the decimal fraction that it is and not a bit beside it.
+/// One minus the share, rounded to the exact decimal fraction.
 fn mirrored(share: f64) -> f64 {
     ((1.0 - share) * 1e6).round() / 1e6
 }
 
-/// More digits of a nanosecond would be noise.
+/// Further digits of a nanosecond would be noise.
 fn tenths(ns: f64) -> f64 {
     (ns * 10.0).round() / 10.0
 }
@@ -248,11 +249,11 @@ mod tests {
 
     #[test]
     fn a_median_lies_between_the_steps_of_its_clock() {
-        // What lasts 87 ns is seen as 80 three times of ten, and else as 90.
+        // A time of 87 ns is read as 80 in three of ten cases, and otherwise as 90.
         let seen = of((0..1000_u64).map(|begin| (begin % 10 + 87) / 10 * 10));
         assert_eq!(seen.quantile(0.5), Some(90));
         assert!((seen.median_of_steps(10.0).expect("enough") - 87.0).abs() < 1.0);
-        // With a fine clock, and with values that are far from each other, it is the median.
+        // With a fine clock, or with values that are far apart, it equals the median.
         for values in [of(1..=1000), of((1..=1000).map(|i| i * i * 1000))] {
             let (median, plain) = (values.median_of_steps(1.0), values.quantile(0.5));
             let (median, plain) = (median.expect("enough"), plain.expect("enough") as f64);
@@ -288,7 +289,7 @@ mod tests {
         assert!((p95 / 949e6 - 1.0).abs() < 1e-3, "{p95}");
     }
 
-    /// Whether every percentile is the exact one to a thousandth, and nothing is lost.
+    /// Checks that every percentile is exact to a thousandth, and nothing is lost.
     fn is_exact(mut values: Vec<u64>) {
         let distribution = of(values.iter().copied());
         values.sort_unstable();
@@ -309,7 +310,7 @@ mod tests {
         let share = |i: u64| (i as f64 + 0.5) / N as f64;
         is_exact((0..N).map(|i| 1_000 + i * 37).collect());
         is_exact((0..N).map(|i| (-(1.0 - share(i)).ln() * 70_000.0) as u64 + 500).collect());
-        // Two modes that are far apart, and one value that is farther still.
+        // Two modes that are far apart, and one value that is even further.
         let modes = (0..N).map(|i| if i % 10 < 9 { 290 + i % 13 } else { 68_000 + i % 997 });
         is_exact(modes.chain([3_000_000_000]).collect());
     }
@@ -349,7 +350,7 @@ mod tests {
         let json = of(501..=1500).slack_json(1000);
         assert_eq!((&json["min"], &json["max"]), (&json!(-500), &json!(499)));
         assert_eq!(json["mean"], json!(-0.5));
-        // 99 % of the cycles have less slack than that; 1 % of them less than p1.
+        // 99 % of the cycles have less slack than p99; 1 % of them have less than p1.
         assert_eq!((&json["p99"], &json["p1"]), (&json!(490), &json!(-490)));
         assert!(json["p99_9"].is_null());
     }

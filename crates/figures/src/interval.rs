@@ -1,33 +1,34 @@
-//! How sure a figure is that was measured in several rounds.
+//! How certain a figure is that was measured in several rounds.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Said where nothing follows for want of [`Interval::ROUNDS_MIN`].
+/// Shown when there are fewer than [`Interval::ROUNDS_MIN`] rounds, so that nothing follows.
 pub const NEEDS_ROUNDS: &str = "needs three rounds";
 
-/// The median over rounds, and between what values the true one lies.
+/// The median over rounds, and the range that contains the true median.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Interval {
-    /// The middle round; with an even count the mean of the two in the middle.
+    /// The middle value; with an even count the mean of the two in the middle.
     pub median: f64,
     /// Lower end.
     pub low: f64,
     /// Upper end.
     pub high: f64,
-    /// Rounds that it rests on.
+    /// The number of rounds.
     pub rounds: usize,
 }
 
 impl Interval {
-    /// With fewer rounds nothing follows: one says nothing of the noise, and two may agree by
-    /// chance.
+    /// With fewer rounds nothing follows: one round says nothing about the noise, and two may agree
+    /// by chance.
     pub const ROUNDS_MIN: usize = 3;
 
     /// The narrowest interval of order statistics that covers the true median with 95 %, whatever
     /// the distribution (W. J. Conover, "Practical Nonparametric Statistics", 3.2). With fewer than
-    /// six rounds there is none: then it is from the least to the greatest. `None` without values.
+    /// six rounds there is none; then it extends from the least to the greatest value. `None`
+    /// without values.
     pub fn of(values: &[f64]) -> Option<Interval> {
         let mut sorted = values.to_vec();
         sorted.sort_by(f64::total_cmp);
@@ -37,12 +38,12 @@ impl Interval {
         Some(Interval { median, low: sorted[cut], high: sorted[last - cut], rounds: n })
     }
 
-    /// Whether it rests on rounds enough for anything to follow from it.
+    /// Whether there are enough rounds to conclude anything.
     pub fn is_firm(&self) -> bool {
         self.rounds >= Interval::ROUNDS_MIN
     }
 
-    /// Whether a ratio differs from one: 1.0 lies outside.
+    /// Whether a ratio differs from one: 1.0 is outside the interval.
     pub fn differs_from_one(&self) -> bool {
         self.is_firm() && (self.low > 1.0 || self.high < 1.0)
     }
@@ -60,8 +61,8 @@ impl fmt::Display for Interval {
     }
 }
 
-/// How many values to leave out at either end of `n`: the most for which a fair coin shows heads
-/// that seldom.
+/// How many values to leave out at either end of `n`: the greatest number for which a fair coin
+/// shows heads as rarely as allowed.
 fn cut(n: usize) -> usize {
     const OUTSIDE_MAX: f64 = 0.05;
     let mut chance = 0.5_f64.powi(n as i32);

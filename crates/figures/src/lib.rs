@@ -1,7 +1,6 @@
-//! Figures: what is known of a time that was measured again and again ([`Distribution`]), how sure
-//! a median over rounds is ([`Interval`]), where the level of a series changes ([`change_points`]),
-//! on which machine it was taken ([`Machine`]), and how it is written ([`units`], [`short`],
-//! [`wrap`]).
+//! Figures: of a time that was measured many times ([`Distribution`]), how certain a median over
+//! rounds is ([`Interval`]), where the level of a series changes ([`change_points`]), on which
+//! machine it was measured ([`Machine`]), and how it is written ([`units`], [`short`], [`wrap`]).
 
 pub mod change_points;
 pub mod cpus;

@@ -1,4 +1,4 @@
-//! The machine that figures were taken on: what somebody else must know to compare theirs.
+//! The machine that figures were taken on: what other people must know to compare theirs.
 
 use std::fs;
 
@@ -18,41 +18,41 @@ pub struct Cache {
     pub size_kib: u64,
 }
 
-/// What the kernel says of the machine. What it does not say is empty or `None`.
+/// The kernel's description of the machine. A field that it does not give is empty or `None`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Machine {
-    /// Its model.
+    /// The CPU's model.
     pub cpu: String,
-    /// Its family, model and stepping: models of one name may differ in them. Reports of earlier
-    /// versions do not have it.
+    /// The CPU's family, model and stepping: models with the same name may differ in them. Reports
+    /// of earlier versions do not have it.
     #[serde(default)]
     pub revision: Option<String>,
-    /// Revision of its microcode. Reports of earlier versions do not have it.
+    /// Revision of the CPU's microcode. Reports of earlier versions do not have it.
     #[serde(default)]
     pub microcode: Option<String>,
-    /// As the kernel lists them: `0-3,8`.
+    /// The online CPUs as the kernel lists them: `0-3,8`.
     pub cpus_online: String,
-    /// Those that this process may use.
+    /// The CPUs that this process may use.
     pub cpus_allowed: Vec<u32>,
-    /// Its release.
+    /// The kernel's release.
     pub kernel: String,
     /// `PREEMPT_RT`, `PREEMPT_DYNAMIC`, `PREEMPT`, or `none`.
     pub preemption: String,
-    /// Of the first CPU's frequency.
+    /// Frequency governor of the first CPU.
     pub governor: Option<String>,
-    /// Of the first CPU.
+    /// Caches of the first CPU.
     pub caches: Vec<Cache>,
-    /// Over 1, 5 and 15 minutes, when this was read.
+    /// Load average over 1, 5 and 15 minutes, when this was read.
     #[serde(rename = "load_average")]
     pub load: Vec<f64>,
-    /// The kernel's.
+    /// The kernel's clock source.
     pub clock_source: Option<String>,
-    /// Whether a hypervisor says so.
+    /// Whether the CPU reports a hypervisor.
     pub virtualised: bool,
 }
 
 impl Machine {
-    /// Reads it; takes well under a millisecond.
+    /// Reads the machine's data. Takes well under a millisecond.
     pub fn read() -> Machine {
         let cpu = text("/proc/cpuinfo").unwrap_or_default();
         let version = text("/proc/version").unwrap_or_default();
@@ -73,12 +73,12 @@ impl Machine {
         }
     }
 
-    /// All of it.
+    /// The machine as JSON.
     pub fn to_json(&self) -> Value {
         json!(self)
     }
 
-    /// The same in one line.
+    /// The machine in one line.
     pub fn to_line(&self) -> String {
         let mut parts = vec![self.cpu.clone()];
         parts.push(match self.cpus_allowed.as_slice() {
@@ -93,14 +93,14 @@ impl Machine {
         parts.join(", ")
     }
 
-    /// In what `other` differs, as far as figures depend on it; a phrase each, with both values.
-    /// The load of the moment and the CPUs that a process was given are no part of it.
+    /// The differences of `other`, as far as figures depend on them, one phrase each with both
+    /// values. The current load and the CPUs of a process are not compared.
     pub fn differences(&self, other: &Machine) -> Vec<String> {
         self.differing(other).map(|(_, text)| text).collect()
     }
 
-    /// In what `other` differs so that it is another machine, or another kernel on this one: what
-    /// is a setting is no part of it.
+    /// The differences which show that `other` is another machine, or this one with another kernel.
+    /// Settings are not compared.
     pub fn is_another(&self, other: &Machine) -> Vec<String> {
         const FIXED: [&str; 7] =
             ["cpu", "revision", "microcode", "online CPUs", "kernel", "caches", "virtual machine"];
@@ -109,7 +109,7 @@ impl Machine {
             .collect()
     }
 
-    /// The facts that differ, by name, and the phrase about each.
+    /// The values that differ: the name of each, and the phrase about it.
     fn differing(&self, other: &Machine) -> impl Iterator<Item = (&'static str, String)> {
         let shown =
             |fact: String| if fact.is_empty() { "not known".into() } else { format!("'{fact}'") };
@@ -141,7 +141,7 @@ impl Machine {
     }
 }
 
-/// None if the kernel does not say.
+/// Empty if the kernel does not say.
 fn cpus_allowed() -> Vec<u32> {
     let Ok(set) = sched_getaffinity(None) else { return Vec::new() };
     (0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).map(|cpu| cpu as u32).collect()
@@ -158,7 +158,7 @@ fn field<'a>(cpuinfo: &'a str, name: &str) -> Option<&'a str> {
     lines.find(|(key, _)| key.trim() == name).map(|(_, value)| value.trim())
 }
 
-/// None where a processor is named otherwise.
+/// `None` if the processor's identification has another form.
 fn revision(cpuinfo: &str) -> Option<String> {
     let of = |name| field(cpuinfo, name);
     let (family, model, stepping) = (of("cpu family")?, of("model")?, of("stepping")?);

@@ -1,11 +1,11 @@
-//! What the kernel counts of processes and threads, from /proc.
+//! What the kernel counts for processes and threads, from /proc.
 
 use std::fs;
 use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-/// What a thread has taken since it began.
+/// The time that a thread has taken since it began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Taken {
     /// Time on a CPU.
@@ -15,19 +15,19 @@ pub struct Taken {
 }
 
 impl Taken {
-    /// Of the calling thread.
+    /// The time of the calling thread.
     ///
     /// # Errors
-    /// Why /proc does not say.
+    /// Why /proc cannot be read.
     pub fn by_this_thread() -> io::Result<Taken> {
         taken("/proc/thread-self/schedstat".as_ref())
     }
 }
 
-/// CPU time of all threads of a process that live; one that ends meanwhile is not counted.
+/// CPU time of all living threads of a process. A thread that ends meanwhile is not counted.
 ///
 /// # Errors
-/// Why /proc does not say.
+/// Why /proc cannot be read.
 pub fn cpu(process: u32) -> io::Result<Duration> {
     let folder = format!("/proc/{process}/task");
     let threads = fs::read_dir(&folder).map_err(|error| at(folder.as_ref(), error))?;
@@ -38,11 +38,11 @@ pub fn cpu(process: u32) -> io::Result<Duration> {
 /// The kernel counts the time of processes in hundredths of a second (proc(5), USER_HZ).
 const HUNDREDTH: Duration = Duration::from_millis(10);
 
-/// CPU time of a process, in hundredths of a second: its own code and the kernel for it, those of
-/// its threads among them that have ended.
+/// CPU time of a process, in hundredths of a second: in its own code, and in the kernel for it.
+/// Threads that have ended are included.
 ///
 /// # Errors
-/// Why /proc does not say.
+/// Why /proc cannot be read.
 pub fn user_and_system(process: u32) -> io::Result<(Duration, Duration)> {
     let path = format!("/proc/{process}/stat");
     let stat = fs::read_to_string(&path).map_err(|error| at(path.as_ref(), error))?;
@@ -51,7 +51,7 @@ pub fn user_and_system(process: u32) -> io::Result<(Duration, Duration)> {
     Ok((HUNDREDTH * user, HUNDREDTH * system))
 }
 
-/// The processes that a process has started and that live. One that starts meanwhile may be missed.
+/// The living processes that a process has started. One that starts meanwhile may be missed.
 ///
 /// # Errors
 /// /proc cannot be read.
@@ -68,7 +68,7 @@ pub fn children(process: u32) -> io::Result<Vec<u32>> {
 /// How many threads of a process have this name.
 ///
 /// # Errors
-/// Why /proc does not say.
+/// Why /proc cannot be read.
 pub fn threads_named(process: u32, name: &str) -> io::Result<usize> {
     let folder = format!("/proc/{process}/task");
     let threads = fs::read_dir(&folder).map_err(|error| at(folder.as_ref(), error))?;
@@ -81,19 +81,19 @@ pub fn threads_named(process: u32, name: &str) -> io::Result<usize> {
 /// How often the threads of a process left a CPU, or went to another one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Switches {
-    /// They waited for something.
+    /// Because they waited for something.
     pub voluntary: u64,
-    /// Others were to run.
+    /// Because other threads were to run.
     pub involuntary: u64,
-    /// They went on with another CPU; `None` if the kernel does not count that.
+    /// They continued on another CPU. `None` if the kernel does not count that.
     pub migrations: Option<u64>,
 }
 
 impl Switches {
-    /// Of all threads of a process that live; one that ends meanwhile is not counted.
+    /// For all living threads of a process. A thread that ends meanwhile is not counted.
     ///
     /// # Errors
-    /// Why /proc does not say.
+    /// Why /proc cannot be read.
     pub fn of(process: u32) -> io::Result<Switches> {
         let folder = format!("/proc/{process}/task");
         let threads = fs::read_dir(&folder).map_err(|error| at(folder.as_ref(), error))?;
@@ -123,7 +123,7 @@ impl Switches {
     }
 }
 
-/// Places in /proc/PID/stat behind the name, which may hold anything, from 0.
+/// Positions in /proc/PID/stat after the name, counted from 0. The name may contain anything.
 const PARENT: usize = 1;
 const UTIME: usize = 11;
 const STIME: usize = 12;
@@ -132,33 +132,33 @@ fn stat_number(stat: &str, place: usize) -> Option<u32> {
     stat.rsplit_once(')')?.1.split_whitespace().nth(place)?.parse().ok()
 }
 
-/// The value on the line that begins so.
+/// The value on the line that begins with `name`.
 fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     let value = text.lines().find_map(|line| line.strip_prefix(name))?;
     Some(value.trim_start_matches([' ', ':', '\t']).trim_end())
 }
 
-/// Resident memory of a process, KiB: now, and the most that it ever had.
+/// Resident memory of a process, KiB: now, and the most so far.
 ///
 /// # Errors
-/// Why /proc does not say.
+/// Why /proc cannot be read.
 pub fn resident_kib(process: u32) -> io::Result<(u64, u64)> {
     let path = format!("/proc/{process}/status");
     let status = fs::read_to_string(&path).map_err(|error| at(path.as_ref(), error))?;
     resident(&status).ok_or_else(|| io::Error::other(format!("{path} does not say VmRSS")))
 }
 
-/// One that has ended, but was not waited for, has none.
+/// `None` for a process that has ended but was not waited for.
 fn resident(status: &str) -> Option<(u64, u64)> {
     let kib = |name: &str| field(status, name)?.strip_suffix("kB")?.trim().parse().ok();
     kib("VmRSS:").zip(kib("VmHWM:"))
 }
 
-/// How often the calling thread has lost its CPU to another one: because it waited, and because it
-/// was made to or gave it away.
+/// How often the calling thread has left its CPU: because it waited, or because it was made to or
+/// yielded.
 ///
 /// # Errors
-/// Why /proc does not say.
+/// Why /proc cannot be read.
 pub fn switches_of_this_thread() -> io::Result<u64> {
     const PATH: &str = "/proc/thread-self/status";
     let status = fs::read_to_string(PATH).map_err(|error| at(PATH.as_ref(), error))?;

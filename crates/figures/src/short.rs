@@ -1,12 +1,12 @@
-//! Figures of a run as people read them at a glance: each in its own unit, with the digits that are
-//! of use.
+//! Figures of a run for reading at a glance: each in its own unit, with as many digits as are
+//! useful.
 
-/// Nanoseconds in microseconds with so many digits as are of use; `-` for none.
+/// Nanoseconds in microseconds, with as many digits as are useful; `-` for none.
 pub fn micros(ns: Option<u64>) -> String {
     mean_micros(ns.map(|ns| ns as f64))
 }
 
-/// The same of a mean.
+/// The same for a mean.
 pub fn mean_micros(ns: Option<f64>) -> String {
     match ns.map(|ns| ns / 1e3) {
         None => "-".into(),
@@ -16,7 +16,7 @@ pub fn mean_micros(ns: Option<f64>) -> String {
     }
 }
 
-/// A count of nanoseconds, three digits at most, in the unit that suits it.
+/// A number of nanoseconds in the unit that suits it, with at most three digits.
 fn scaled(ns: u64) -> (f64, &'static str) {
     match ns as f64 {
         ns if ns < 999.5 => (ns, "ns"),
@@ -26,7 +26,7 @@ fn scaled(ns: u64) -> (f64, &'static str) {
     }
 }
 
-/// Nanoseconds in the unit that suits them, three digits at most: `1.38 ms`.
+/// Nanoseconds in the unit that suits them, with at most three digits: `1.38 ms`.
 pub fn span(ns: u64) -> String {
     match scaled(ns) {
         (count, "ns") => format!("{count} ns"),
@@ -45,7 +45,7 @@ pub fn short_span(ns: Option<u64>) -> String {
     }
 }
 
-/// How often in a second, with so many digits as are of use: `0.5`, `12`, `34.5k`.
+/// A rate per second, with as many digits as are useful: `0.5`, `12`, `34.5k`.
 pub fn rate(per_s: f64) -> String {
     match per_s {
         rate if rate < 9.95 => format!("{rate:.1}"),

@@ -1,12 +1,12 @@
-//! Figures as words: one unit and one number of decimals for all that are to be compared.
+//! Figures as text: one unit and one number of decimals for all figures that are compared.
 
 use std::fmt::Display;
 
 /// Names of the units of time, and their nanoseconds.
 const TIMES: [(&str, f64); 4] = [("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)];
-/// The greatest figure that is written in a unit when the next one would do as well.
+/// The greatest figure that is written in a unit if the next unit is possible too.
 const FIGURE_MAX: f64 = 10_000.0;
-/// The least figure for which a unit will do; below it too few digits would be left.
+/// The least figure for which a unit is used. Below it too few digits would remain.
 const FIGURE_MIN: f64 = 0.1;
 
 /// How figures are written.
@@ -14,7 +14,7 @@ const FIGURE_MIN: f64 = 0.1;
 pub struct FigureUnit {
     /// Its name; empty for a count or a ratio.
     pub name: &'static str,
-    /// What is one of it.
+    /// The size of the unit.
     pub one: f64,
     decimals: usize,
 }
@@ -34,7 +34,7 @@ impl FigureUnit {
         FigureUnit { name, one, decimals }
     }
 
-    /// For anything else, in its own unit.
+    /// For anything else: the unit stays as it is.
     pub fn of_figures(values: &[f64]) -> FigureUnit {
         let whole = values.iter().all(|value| value.fract() == 0.0);
         let (least, greatest) = extent(values);
@@ -42,13 +42,13 @@ impl FigureUnit {
         FigureUnit { name: "", one: 1.0, decimals }
     }
 
-    /// A figure in it, without its name.
+    /// A figure in this unit, without the unit's name.
     pub fn figure(self, value: f64) -> String {
         format!("{:.*}", self.decimals, value / self.one)
     }
 }
 
-/// A time to three digits in the unit that suits it.
+/// A time with three digits in the unit that suits it.
 pub fn time(ns: f64) -> String {
     let (name, one) = TIMES.into_iter().rfind(|(_, one)| ns.abs() >= *one).unwrap_or(TIMES[0]);
     let figure = ns / one;
@@ -56,7 +56,7 @@ pub fn time(ns: f64) -> String {
     format!("{figure:.decimals$} {name}")
 }
 
-/// The same without noughts at its end, for a round figure.
+/// The same without zeros at its end, for a round figure.
 pub fn round_time(ns: f64) -> String {
     let text = time(ns);
     let (figure, unit) = text.split_once(' ').unwrap_or((&text, ""));
@@ -67,7 +67,7 @@ pub fn round_time(ns: f64) -> String {
     format!("{figure} {unit}")
 }
 
-/// A size in the largest unit of which it is a whole number.
+/// A size in the largest unit of which it is a whole multiple.
 pub fn size(bytes: f64) -> String {
     const UNITS: [(&str, f64); 3] = [("GiB", 1073741824.0), ("MiB", 1048576.0), ("KiB", 1024.0)];
     match UNITS.iter().find(|(_, one)| bytes > 0.0 && bytes % one == 0.0) {
@@ -85,7 +85,7 @@ pub fn ratio(value: f64) -> String {
     }
 }
 
-/// So many things, by their name: `1 cycle`, `2 cycles`.
+/// A number of things with their name: `1 cycle`, `2 cycles`.
 pub fn counted<N: Display + From<u8> + PartialEq>(n: N, thing: &str) -> String {
     format!("{n} {thing}{}", if n == N::from(1) { "" } else { "s" })
 }
@@ -95,19 +95,19 @@ pub fn words(name: &str) -> String {
     name.replace('_', " ")
 }
 
-/// The least that is not zero, and the greatest; by size, not by sign.
+/// The least value that is not zero, and the greatest, both by magnitude.
 fn extent(values: &[f64]) -> (f64, f64) {
     let sizes = || values.iter().map(|value| value.abs()).filter(|&size| size > 0.0);
     let least = sizes().min_by(f64::total_cmp).unwrap_or(1.0);
     (least, sizes().max_by(f64::total_cmp).unwrap_or(1.0))
 }
 
-/// The same, but the greatest gets six digits at most.
+/// The same, but the greatest figure gets at most six digits.
 fn decimals_of_all(least: f64, greatest: f64) -> usize {
     decimals(least).min((5.0 - greatest.log10().floor()).max(0.0) as usize)
 }
 
-/// Three digits for the least of the figures, but no more than three after the point.
+/// Three digits for the least figure, but at most three decimals.
 fn decimals(least: f64) -> usize {
     (2.0 - least.log10().floor()).clamp(0.0, 3.0) as usize
 }

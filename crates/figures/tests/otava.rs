@@ -1,5 +1,5 @@
-//! Change points beside those that Apache Otava finds in the same series: `made_by_otava.py` made
-//! `otava.json` with it.
+//! Compares change points with those that Apache Otava finds in the same series. `made_by_otava.py`
+//! made `otava.json` with it.
 
 use serde::Deserialize;
 use sinew_figures::change_points::change_points;
@@ -25,8 +25,8 @@ struct Found {
     p: f64,
 }
 
-/// A point that Otava merges away and we do not: on a ramp it takes 22 away first, and judges 19
-/// by what it was beside 22. Tested anew by its own tester, 19 has a p of 0.000006.
+/// A point that Otava merges away and we do not. On a ramp Otava removes 22 first, and then judges
+/// 19 by its old figures beside 22. Tested again by Otava's own tester, 19 has a p of 0.000006.
 const KEPT: (&str, usize) = ("drift", 19);
 
 #[test]
@@ -43,7 +43,7 @@ fn change_points_are_those_of_apache_otava() {
             theirs.push(KEPT.1);
             theirs.sort_unstable();
             assert_eq!(places, theirs, "{name}");
-            // Beside another split stand other figures.
+            // With another split next to it, a point has other figures.
             continue;
         }
         assert_eq!(places, theirs, "{name}");

@@ -1,41 +1,41 @@
-//! Which node of a worker has the packet, and how far the worker has come: by it the crew tells a
+//! Which node of a worker has the packet, and how far the worker has come. By this the crew tells a
 //! worker that hangs from one that has much to do.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// No node has a packet, or one that the crew has no name for.
+/// No node has a packet, or the node that has it is unknown to the crew.
 pub(crate) const NOBODY: u32 = u32::MAX;
 
-/// A stretch that has ended, in the upper half of the word; the lower half is the node.
+/// One ended stretch of work. The upper half of the word counts these; the lower half is the node.
 const STRETCH: u64 = 1 << 32;
 const STRETCHES: u64 = !(STRETCH - 1);
 
 /// The node of a worker that has the packet now, by its index in the plan of the start; and how
-/// many stretches of work have ended there. The thread of the worker alone writes it.
+/// many stretches of work the worker has ended. Only the worker's thread writes it.
 #[derive(Clone)]
 pub(crate) struct AtWork(Arc<Line>);
 
-/// On lines of its own: it is stored for every packet and node, and the next worker's must not lie
-/// beside it.
+/// On cache lines of its own: it is stored for every packet and node, and must not share a line
+/// with the next worker's.
 #[repr(align(128))]
 struct Line(AtomicU64);
 
 impl AtWork {
-    /// Nobody yet.
+    /// No node has a packet yet.
     pub(crate) fn new() -> AtWork {
         AtWork(Arc::new(Line(AtomicU64::new(NOBODY.into()))))
     }
 
-    /// From now on it is this one. Relaxed: a hint, and nothing that goes with it.
+    /// From now on this node has the packet. Relaxed: it is a hint, and no other data goes with it.
     #[inline]
     pub(crate) fn begin(&self, node: u32) {
         let stretches = self.0.0.load(Ordering::Relaxed) & STRETCHES;
         self.0.0.store(stretches | u64::from(node), Ordering::Relaxed);
     }
 
-    /// A stretch has ended: from now on it is nobody, and the worker has given a sign of life.
-    /// Relaxed: as above.
+    /// A stretch has ended: no node has a packet now, and the worker has given a sign of life.
+    /// Relaxed: as in `begin`.
     #[inline]
     pub(crate) fn end(&self) {
         let stretches = self.0.0.load(Ordering::Relaxed) & STRETCHES;
@@ -43,7 +43,8 @@ impl AtWork {
         self.0.0.store(ended | u64::from(NOBODY), Ordering::Relaxed);
     }
 
-    /// How many stretches have ended, and who has the packet, for the crew. Relaxed: as above.
+    /// How many stretches have ended, and which node has the packet, for the crew. Relaxed: as in
+    /// `begin`.
     pub(crate) fn look(&self) -> (u32, u32) {
         let word = self.0.0.load(Ordering::Relaxed);
         ((word / STRETCH) as u32, (word % STRETCH) as u32)

@@ -1,9 +1,9 @@
 //! What a flow may compute, and how it shares its worker with others.
 //!
 //! Whatever computes for a flow (expressions, templates, scripts, decoding) draws from the work of
-//! that flow, and so do the children that it forks. And no flow keeps its worker's thread for long:
+//! that flow, and so do the children that it forks. No flow keeps its worker's thread for long:
 //! between two pieces of work it looks at the clock, and after a slice of time it waits until the
-//! other flows have had their turn. A flow that computes nothing pays one store for all this.
+//! other flows have had their turn. For a flow that computes nothing, all this costs one store.
 
 use std::cell::{Cell, OnceCell};
 use std::rc::Rc;
@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use crate::Error;
 
-/// Work of a flow whose source says nothing else, in units: one takes 100 ns at most in a release
-/// build, most take less. So this is some half a second of a processor.
+/// Default work of a flow, in units. A unit takes at most 100 ns in a release build, and most take
+/// less. So this is about half a second of processor time.
 pub const WORK_DEFAULT: u64 = 5_000_000;
 /// How long a flow keeps its worker. A piece of work that has begun is finished first.
 pub const SLICE: Duration = Duration::from_millis(2);
@@ -20,7 +20,7 @@ pub const SLICE: Duration = Duration::from_millis(2);
 /// What a flow may take.
 #[derive(Clone, Copy, Debug)]
 pub struct FlowLimits {
-    /// Longest time from its first wait, or from when somebody asks for its end.
+    /// Longest time, from the flow's first wait or from the first question for its deadline.
     pub deadline: Duration,
     /// Most work, in units of 100 ns at most.
     pub work: u64,
@@ -35,17 +35,17 @@ impl From<Duration> for FlowLimits {
 /// The work that is left to a flow.
 pub(crate) struct Budget {
     own: Cell<u64>,
-    /// In the place of `own` since there are children that draw from it too.
+    /// Replaces `own` once there are children that draw from it too.
     shared: OnceCell<Rc<Cell<u64>>>,
 }
 
 impl Budget {
-    /// One of so much work.
+    /// A budget of this much work.
     pub(crate) fn of(work: u64) -> Budget {
         Budget { own: Cell::new(work), shared: OnceCell::new() }
     }
 
-    /// From now on so much is left.
+    /// From now on this much work is left.
     pub(crate) fn allow(&self, work: u64) {
         self.place().set(work);
     }
@@ -55,7 +55,7 @@ impl Budget {
         self.place().get()
     }
 
-    /// Draws so much; `false` if that was not left, and then nothing is.
+    /// Draws this much work. `false` if less was left; then nothing is left.
     pub(crate) fn draw(&self, work: u64) -> bool {
         let place = self.place();
         let left = place.get().checked_sub(work);

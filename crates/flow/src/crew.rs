@@ -32,7 +32,7 @@ use crate::resource::Resources;
 use crate::tell::Told;
 use crate::{Figures, Pool, make, spans};
 
-/// Of the time that a domain has for its stop, this part is over when the last spans are sent.
+/// By this part of the time that a domain has for its stop, the last spans must be sent.
 const PATIENCE_IN_ALL: f64 = 0.9;
 
 /// The workers of a domain's flows.
@@ -56,13 +56,15 @@ struct Worker {
     keeper: Keeper,
 }
 
-/// Who has had a packet since a worker's last sign of life, as far as looks have found.
+/// Which nodes have had a packet since a worker's last sign of life, as far as the crew's looks
+/// have found.
 #[derive(Clone, Copy)]
 enum Keeper {
     Nobody,
-    /// This node, by index of the plan of the start, and no other.
+    /// Only this node, by index of the plan of the start.
     Node(u32),
-    /// One that has passed it on, or given it back: no node keeps the worker, if the flow does.
+    /// More than one node, so the packet was passed on or given back: no single node keeps the
+    /// worker, though the flow may.
     Several,
 }
 
@@ -111,7 +113,7 @@ impl Crew {
             workers.push(Worker { thread, orders, at_work, seen: 0, keeper: Keeper::Nobody });
         }
         drop(sender);
-        // Each worker says one word; the first that cannot is the domain's fault.
+        // Each worker reports once. The first one that cannot begin is the domain's fault.
         made.iter().collect::<Result<(), FaultAt>>()?;
         let tally = Tally::new(counted, keeper, shared.clock, shared.setup.supervisor.clone());
         let orders = workers.iter().map(|worker: &Worker| worker.orders.clone()).collect();
@@ -121,8 +123,8 @@ impl Crew {
         Ok(Crew { workers, counters, told, tally, reload, stop_deadline })
     }
 
-    /// Lets flows begin, until the domain is to stop; returns when those that have begun have
-    /// ended, or time for that is over.
+    /// Lets flows begin until the domain is to stop. Returns when those that have begun have ended,
+    /// or the time for that is over.
     pub fn serve(mut self, board: &Board, halt: &Halt) {
         self.order(|| Order::Serve);
         while !halt.is_stopping() {
@@ -136,7 +138,7 @@ impl Crew {
         self.reload.end();
         self.order(|| Order::Stop);
         for worker in self.workers {
-            // A worker that panicked has said so.
+            // A worker that panicked has already reported it.
             let _ = worker.thread.join();
         }
         self.told.write();
@@ -146,13 +148,14 @@ impl Crew {
 
     fn order(&self, order: impl Fn() -> Order) {
         for worker in &self.workers {
-            // One that is gone has said why.
+            // A worker that is gone has already said why.
             let _ = worker.orders.send(order());
         }
     }
 
-    /// Heartbeats of all nodes, if all workers live. A node that keeps a worker gets none: so the
-    /// supervisor knows which one hangs. Where nobody knows, none gets any.
+    /// Gives all nodes a heartbeat if all workers live. A node that keeps a worker gets none, so
+    /// the supervisor knows which node hangs. If a worker hangs and the node is unknown, no node
+    /// gets one.
     fn beat(&mut self) {
         let mut keepers = Vec::new();
         for worker in &mut self.workers {
@@ -171,7 +174,7 @@ impl Crew {
 }
 
 impl Worker {
-    /// Who keeps it; `None` if it has given a sign of life since the last look.
+    /// Which node keeps the worker; `None` if it has given a sign of life since the last look.
     fn look(&mut self) -> Option<Keeper> {
         let (ended, node) = self.at_work.look();
         if ended != self.seen {

@@ -1,5 +1,5 @@
-//! The ends of links between flows and the core: what `read` looks at, what `send` writes to. All
-//! workers of a domain share them, so each stands behind a lock that is held for one message.
+//! The ends of links between flows and the core: `read` looks at one, `send` writes to one. All
+//! workers of a domain share them, so each is behind a lock that is held for one message.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -11,8 +11,8 @@ use sinew_spec::catalogue::MessageType;
 
 use crate::{Error, Value, from_message};
 
-/// Messages that one look takes, for a link that keeps every message. No core writes so many while
-/// somebody looks; one that seems to is looked at again later.
+/// Most messages that one look takes from a link that keeps every message. No core writes so many
+/// during one look. If it seems to, the rest is taken at the next look.
 const PER_LOOK_MAX: usize = 4096;
 
 /// The reading end of a link from the core, and the newest message that came over it.
@@ -27,7 +27,7 @@ struct Newest {
     /// The newest message; means nothing before the first one.
     bytes: Vec<u8>,
     has_message: bool,
-    /// The newest message was written after this; `None`: nobody knows how long ago.
+    /// The newest message was written after this time; `None` if its age is unknown.
     written_after: Option<Instant>,
     looked: Option<Instant>,
 }
@@ -37,7 +37,8 @@ struct Newest {
 pub struct LastMessage {
     /// The newest message by its fields.
     pub value: Value,
-    /// No older than this; `None`: nobody has looked before.
+    /// The message is no older than this. `None` if it came with the first look, so that its age is
+    /// unknown.
     pub age_max: Option<Duration>,
     /// Whether the writer has closed the link: the core has stopped.
     pub is_closed: bool,
@@ -51,7 +52,7 @@ impl MessageInput {
         MessageInput { message, newest: Arc::new(Mutex::new(newest)) }
     }
 
-    /// What crosses it.
+    /// The type of its messages.
     pub fn message(&self) -> &'static MessageType {
         self.message
     }
@@ -72,7 +73,7 @@ impl MessageInput {
 }
 
 impl Newest {
-    /// Takes what came since the last look. Whether nothing more will come.
+    /// Takes the messages since the last look. `true` if the writer has closed the link.
     fn receive(&mut self) -> Result<bool, Fault> {
         let before = self.looked.replace(Instant::now());
         for _ in 0..PER_LOOK_MAX {
@@ -98,28 +99,28 @@ pub struct MessageOutput {
 
 struct Mailbox {
     end: Box<dyn Sender>,
-    /// Of the next message.
+    /// Number of the next message.
     number: u64,
 }
 
 impl MessageOutput {
     /// An end for messages of this type.
     pub fn new(message: &'static MessageType, end: Box<dyn Sender>) -> MessageOutput {
-        // A domain that was started again must not repeat the numbers of its earlier life.
+        // A restarted domain must not repeat the numbers that it used before.
         let mailbox = Mailbox { end, number: now_ns() };
         MessageOutput { message, mailbox: Arc::new(Mutex::new(mailbox)) }
     }
 
-    /// What crosses it.
+    /// The type of its messages.
     pub fn message(&self) -> &'static MessageType {
         self.message
     }
 
-    /// Sends the bytes that `make` makes of the message's number; each gets a higher one. Never
-    /// waits for the core.
+    /// Sends the bytes that `make` makes of the message's number, which rises with each message.
+    /// Never waits for the core.
     ///
     /// # Errors
-    /// What `make` says; the core wrote what no reader may write.
+    /// The error of `make`; or the core wrote what no reader may write.
     pub fn send(&self, make: impl FnOnce(u64) -> Result<Vec<u8>, Error>) -> Result<Sent, Error> {
         let mut mailbox = lock(&self.mailbox);
         let bytes = make(mailbox.number)?;
@@ -128,7 +129,8 @@ impl MessageOutput {
     }
 }
 
-/// A panic while it was held leaves a message that was not sent, or one that was not looked at.
+/// A poisoned lock is still good: a panic while it was held leaves at most a message that was not
+/// sent or not looked at.
 fn lock<T>(place: &Mutex<T>) -> MutexGuard<'_, T> {
     place.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -13,12 +13,12 @@ use crate::{FlowNode, Held, Resource, Source};
 pub struct FlowEntry {
     /// What the compiler knows of the kind.
     pub kind: &'static Kind,
-    /// Makes a node: reads its files, checks what the table of parameters cannot. Also called by
-    /// `sinew check`, so it must have no effect outside itself.
+    /// Makes a node: reads its files, and checks what the table of parameters cannot. `sinew check`
+    /// calls it too, so it must have no side effects.
     pub make: Make,
 }
 
-/// How a flow node is made, and so of which trait it is.
+/// How a flow node is made, and which trait it has.
 #[derive(Clone, Copy)]
 pub enum Make {
     /// A node that takes packets; its kind says [`RunsIn::Flow`](sinew_spec::catalogue::RunsIn).
@@ -27,14 +27,14 @@ pub enum Make {
     /// A node that begins flows; its kind says [`RunsIn::Flow`](sinew_spec::catalogue::RunsIn) or
     /// [`RunsIn::Test`](sinew_spec::catalogue::RunsIn).
     Source(fn(&Parameters<'_>) -> Made<dyn Source>),
-    /// A node that others use by its name; its kind says
+    /// A node that other nodes use by its name; its kind says
     /// [`RunsIn::Flow`](sinew_spec::catalogue::RunsIn) and has no ports. It is made once for its
     /// domain.
     Resource(fn(&Parameters<'_>) -> Made<dyn Resource>),
 }
 
 impl FlowEntry {
-    /// A row of this kind.
+    /// A row for this kind.
     pub const fn new(kind: &'static Kind, make: Make) -> FlowEntry {
         FlowEntry { kind, make }
     }
@@ -51,8 +51,8 @@ impl FlowEntry {
         }
     }
 
-    /// The files that the node is made of, as far as its kind says: who edits one of them edits the
-    /// node. None of a node that cannot be made.
+    /// The files that the node is made of, as far as its kind says: an edit of one of them is an
+    /// edit of the node. Empty if the node cannot be made.
     pub fn files(&self, parameters: &Parameters<'_>) -> Vec<PathBuf> {
         match self.make {
             Make::Node(make) => make(parameters).map_or(Vec::new(), |node| node.files()),
@@ -61,8 +61,8 @@ impl FlowEntry {
         }
     }
 
-    /// Tries whether the source can have what it needs to open, before its domain is started; what
-    /// comes back holds that. `None` of a node that holds nothing, or cannot be made.
+    /// Tries, before its domain is started, whether the source can get what it needs to open. The
+    /// returned value holds that. `None` if the node holds nothing or cannot be made.
     ///
     /// # Errors
     /// What the source says ([`Source::try_open`]).

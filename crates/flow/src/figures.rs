@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Each power of two is divided into so many buckets: a value is known to an eighth.
+/// Buckets in each power of two: a value is known to an eighth.
 const PARTS: usize = 8;
 const BUCKETS: usize = 62 * PARTS;
 
@@ -12,17 +12,18 @@ const BUCKETS: usize = 62 * PARTS;
 const BEYOND_MIN: u64 = 10;
 
 /// The figures of a domain's nodes in one worker, by name: a node keeps them when its graph is
-/// exchanged for an edited one. Locked when a program is made or somebody looks, by no flow.
+/// replaced by an edited one. The lock is taken when a program is made or somebody looks, never by
+/// a flow.
 #[derive(Debug, Default)]
 pub struct Figures(Mutex<BTreeMap<String, Arc<NodeFigures>>>);
 
 impl Figures {
-    /// Those of a node; new ones if it has none.
+    /// The figures of a node; new ones if it has none.
     pub fn node(&self, name: &str) -> Arc<NodeFigures> {
         Arc::clone(self.all().entry(name.to_owned()).or_default())
     }
 
-    /// Whether a node has some.
+    /// Whether a node has figures.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.all().contains_key(name)
     }
@@ -32,13 +33,13 @@ impl Figures {
         self.all().retain(|_, figures| Arc::strong_count(figures) > 1);
     }
 
-    /// Shows those of all nodes to `each`.
+    /// Shows the figures of all nodes to `each`.
     pub(crate) fn look(&self, mut each: impl FnMut(&str, &NodeFigures)) {
         self.all().iter().for_each(|(name, figures)| each(name, figures));
     }
 
     fn all(&self) -> MutexGuard<'_, BTreeMap<String, Arc<NodeFigures>>> {
-        // Nobody can have left it half changed.
+        // A poisoned lock is still good: no panic can leave the map half changed.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -62,14 +63,14 @@ impl Default for NodeFigures {
     }
 }
 
-/// Adds to a counter of which this thread is the only writer. Relaxed: a reader wants a number, and
-/// nothing that goes with it.
+/// Adds to a counter of which this thread is the only writer. Relaxed: a reader needs the number
+/// alone; no other data goes with it.
 #[inline(always)]
 fn add(counter: &AtomicU64, n: u64) {
     counter.store(counter.load(Ordering::Relaxed).wrapping_add(n), Ordering::Relaxed);
 }
 
-/// A flow that waits in a node, until this is dropped.
+/// A flow that waits in a node; it counts as waiting until this is dropped.
 pub(crate) struct Waits<'a>(&'a NodeFigures);
 
 impl Drop for Waits<'_> {
@@ -100,7 +101,7 @@ impl NodeFigures {
         Waits(self)
     }
 
-    /// Packets that it took and has done with.
+    /// Packets that the node took and has finished.
     pub fn packets(&self) -> u64 {
         self.buckets.iter().map(|bucket| bucket.load(Ordering::Relaxed)).sum()
     }
@@ -110,17 +111,17 @@ impl NodeFigures {
         self.errors.load(Ordering::Relaxed)
     }
 
-    /// What a source did not take, for want of room.
+    /// How often a source refused something because there was no room.
     pub fn refusals(&self) -> u64 {
         self.refused.load(Ordering::Relaxed)
     }
 
-    /// Flows that wait in it now.
+    /// Flows that wait in the node now.
     pub fn waiting(&self) -> u64 {
         self.waiting.load(Ordering::Relaxed)
     }
 
-    /// The longest time that it took for a packet, in ticks.
+    /// The longest time that the node took for a packet, in ticks.
     pub fn ticks_max(&self) -> u64 {
         self.ticks_max.load(Ordering::Relaxed)
     }
@@ -145,7 +146,7 @@ impl Default for Sum {
 }
 
 impl Sum {
-    /// Adds those of a worker.
+    /// Adds the figures of a worker.
     pub(crate) fn add(&mut self, figures: &NodeFigures) {
         self.errors += figures.errors();
         self.refused += figures.refusals();
@@ -159,8 +160,8 @@ impl Sum {
         }
     }
 
-    /// The time of all packets together, in ticks: the longest, and each other one as the middle of
-    /// its bucket.
+    /// The time of all packets together, in ticks. The longest is exact; each other one counts as
+    /// the middle of its bucket.
     pub(crate) fn ticks(&self) -> u64 {
         let middle = |at: usize| {
             let lowest = if at == 0 { 0 } else { highest(at - 1) + 1 };
@@ -174,14 +175,15 @@ impl Sum {
         (sum - longest.min(sum)).saturating_add(self.ticks_max)
     }
 
-    /// How many packets took so many ticks at most: to a bucket, which counts where it ends.
+    /// How many packets took at most `ticks`, in whole buckets: a bucket counts if its highest
+    /// value is within `ticks`.
     pub(crate) fn within(&self, ticks: u64) -> u64 {
         let ends = |at: &usize| highest(*at) <= ticks;
         (0..BUCKETS).take_while(ends).map(|at| self.buckets[at]).sum()
     }
 
-    /// The time, in ticks, that so large a part of all packets took at most: to an eighth, upwards.
-    /// `None` with fewer than [`BEYOND_MIN`] packets beyond it.
+    /// The time, in ticks, that this part of all packets took at most, rounded up by at most an
+    /// eighth. `None` with fewer than [`BEYOND_MIN`] packets beyond it.
     pub(crate) fn quantile(&self, part: f64) -> Option<u64> {
         let below = (self.packets as f64 * part).ceil() as u64;
         if self.packets - below.min(self.packets) < BEYOND_MIN {
@@ -203,7 +205,8 @@ fn highest(bucket: usize) -> u64 {
     }
     let (power, part) = (bucket / PARTS + 2, bucket as u64 % PARTS as u64);
     let step = 1u64 << (power - 3);
-    // One less first: the last bucket ends with the last value.
+    // Subtracts 1 before it adds: the last bucket ends with `u64::MAX`, and so the sum must not
+    // overflow.
     (1u64 << power) - 1 + (part + 1) * step
 }
 

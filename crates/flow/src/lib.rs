@@ -1,13 +1,13 @@
 //! Flows: what runs the flow nodes of a service domain.
 //!
 //! A [`Source`] begins a [`Flow`] with a packet. Each node answers every packet that it gets: by
-//! itself, or with the reply of the node that it passed it to. So a path is a loop of calls in one
-//! future ([`Flow`]); a node costs a call, and only one that waits costs an allocation.
+//! itself, or with the reply of the node that it passed the packet to. So a path is a loop of calls
+//! in one future ([`Flow`]). A node costs a call, and only a node that waits costs an allocation.
 //!
-//! Flows are divided among workers, each a thread with nodes, sources and figures of its own. All
-//! that workers share are the queue before the threads that block ([`Pool`]), the ends of links to
-//! the core ([`MessageInput`], [`MessageOutput`]) and the queue of lines for the log; each is
-//! touched only by a flow that needs it. Others take no lock that another worker could hold.
+//! Flows are divided among workers. Each worker is a thread with nodes, sources and figures of its
+//! own. Workers share only the queue before the threads that block ([`Pool`]), the ends of links to
+//! the core ([`MessageInput`], [`MessageOutput`]) and the queue of lines for the log. Only a flow
+//! that needs one of these uses it. Other flows take no lock that another worker could hold.
 
 mod across;
 mod at_work;
@@ -58,7 +58,8 @@ pub use values::FlowValues;
 
 use sinew_spec::catalogue::{Kind, PACKET, Port, RunsIn};
 
-/// What is the same in all kinds whose nodes take packets; a kind says the rest itself.
+/// The fields that are the same in all kinds whose nodes take packets; a kind gives the rest
+/// itself.
 pub const FLOW: Kind =
     Kind { name: "", runs_in: RunsIn::Flow, doc: "", ports: &[], parameters: &[], signals: &[] };
 
@@ -67,12 +68,12 @@ pub const fn input(name: &'static str, doc: &'static str) -> Port {
     Port::input(name, doc, &PACKET)
 }
 
-/// An output for packets. Where it leads nowhere, a packet that is sent there is the reply.
+/// An output for packets. If it leads nowhere, a packet that is sent there is the reply.
 pub const fn output(name: &'static str, doc: &'static str) -> Port {
     Port::output(name, doc, &PACKET).optional()
 }
 
-/// The `error` port: where it leads somewhere, what comes back takes the place of the node's error.
+/// The `error` port: if it leads somewhere, the reply from there replaces the node's error.
 pub const fn error() -> Port {
     output("error", "Gets {error, status, node} when this node fails; its reply is used instead.")
 }

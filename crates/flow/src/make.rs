@@ -24,8 +24,8 @@ use crate::{
     Value,
 };
 
-/// Makes the flow nodes `nodes` (indices of the plan) and puts them together; each gets the site
-/// that `site` says.
+/// Makes the flow nodes `nodes` (indices of the plan) and joins them; each gets the context that
+/// `site` returns for it.
 pub(crate) fn program(
     plan: &Plan,
     nodes: &[usize],
@@ -71,7 +71,7 @@ pub(crate) fn resources(
     Ok(Arc::new(opened))
 }
 
-/// Makes a node; `None` for what takes no packets.
+/// Makes a node; `None` for a source or resource, which takes no packets.
 fn node(
     plan: &Plan,
     index: usize,
@@ -85,7 +85,7 @@ fn node(
     }
 }
 
-/// The flow nodes of a graph with no worker, source or process around them: for tests, benchmarks
+/// The flow nodes of a graph without a worker, source or process around them: for tests, benchmarks
 /// and `sinew test`. Flows that wait need a tokio runtime with a clock, and its `LocalSet`.
 pub struct FlowFixture {
     pub(crate) program: Rc<Program>,
@@ -109,7 +109,7 @@ impl FlowFixture {
         FlowFixture::with_sites(plan, table, folder, |_, _| {})
     }
 
-    /// The same, with what `furnish` gives a node (by its index of the plan) to use.
+    /// The same, with what `furnish` gives each node (by its index of the plan) to use.
     ///
     /// # Errors
     /// As for [`FlowFixture::new`].
@@ -154,8 +154,7 @@ impl FlowFixture {
         Ok(FlowFixture { program: Rc::new(program), figures: Arc::clone(&base.figures) })
     }
 
-    /// Puts something around a node, before the first flow. What is no node that takes packets
-    /// stays as it is.
+    /// Puts something around a node, before the first flow. A source or resource stays as it is.
     ///
     /// # Panics
     /// If flows have begun, or there is no such node.
@@ -169,7 +168,7 @@ impl FlowFixture {
         program.wrap(node, wrap);
     }
 
-    /// Lets these look at flows that begin from now on.
+    /// Lets these taps look at flows that begin from now on.
     #[cfg(test)]
     pub(crate) fn show_to(&mut self, taps: &Arc<Taps>) {
         let program = Rc::get_mut(&mut self.program).expect("no flow has begun");
@@ -196,8 +195,8 @@ impl FlowFixture {
         Flow::new(Rc::clone(&self.program))
     }
 
-    /// Begins `flow` as [`FlowFixture::open`] does, so that its values can be looked at before and
-    /// after.
+    /// Begins `flow` as [`FlowFixture::open`] does. The caller can look at the flow's values before
+    /// and after.
     ///
     /// # Panics
     /// As for [`FlowFixture::open`].
@@ -214,12 +213,12 @@ impl FlowFixture {
         flow.open(node, port, packet).await
     }
 
-    /// Lets what has no end of its own end, as a stop does.
+    /// Ends, as a stop does, what would not end by itself.
     pub fn retire(&self) {
         self.program.retirement.begin();
     }
 
-    /// Where a source begins its flows, for who serves it without a worker.
+    /// Where a source begins its flows, for a caller that serves it without a worker.
     ///
     /// # Panics
     /// If there is no such node.

@@ -1,11 +1,11 @@
-//! Messages of realtime links as values, and back: by the fields that their type declares.
+//! Converts messages of realtime links to values, and back, by the fields that their type declares.
 
 use bytestring::ByteString;
 use sinew_spec::catalogue::{Field, MessageType, Scalar};
 
 use crate::{Error, Map, Value};
 
-/// 2^53: the last double before which every whole number has one of its own.
+/// 2^53: up to here every whole number has a double of its own.
 const WHOLE_MAX: f64 = 9_007_199_254_740_992.0;
 
 /// A message as a mapping of its fields; several scalars in a row are a list. A whole number past
@@ -30,10 +30,10 @@ pub fn from_message(ty: &MessageType, bytes: &[u8]) -> Value {
     Value::Map(map.into())
 }
 
-/// A mapping as a message: every field must be there and fit, and no other may be.
+/// A mapping as a message: every field must be there and fit, and there may be no other.
 ///
 /// # Errors
-/// Which field is missing, unknown or does not fit; the caller is at fault (400).
+/// Names the field that is missing, unknown or does not fit; the caller is at fault (400).
 pub fn to_message(ty: &MessageType, value: &Value) -> Result<Vec<u8>, Error> {
     let bad = |text: String| Error::new(text).with_status(400);
     let Value::Map(map) = value.resolve()? else {
@@ -98,7 +98,7 @@ fn found(value: &Value) -> String {
     }
 }
 
-/// The least and the greatest of a whole scalar.
+/// The least and the greatest value of a whole scalar.
 fn range(scalar: Scalar) -> (i128, i128) {
     let values = 1 << (8 * scalar.bytes());
     match scalar {
@@ -107,7 +107,7 @@ fn range(scalar: Scalar) -> (i128, i128) {
     }
 }
 
-/// The whole number that a value is; scripts write some as numbers.
+/// The whole number that a value is. Scripts give some whole numbers as doubles.
 fn whole(value: &Value) -> Option<i64> {
     match value {
         Value::Integer(value) => Some(*value),
@@ -119,7 +119,7 @@ fn whole(value: &Value) -> Option<i64> {
     }
 }
 
-/// A number of an enum is its word, if a value has that number.
+/// Reads one scalar. A number of an enum becomes its word, if the enum has that number.
 fn read(field: &Field, bytes: &[u8]) -> Value {
     let mut word = [0; 16];
     word[..bytes.len()].copy_from_slice(bytes);
@@ -130,7 +130,7 @@ fn read(field: &Field, bytes: &[u8]) -> Value {
         Scalar::Bool => Value::Bool(bits != 0),
         whole => {
             let (min, max) = range(whole);
-            // What is greater stands for a negative number.
+            // Bits above `max` are a negative number.
             let value = if bits > max { bits - max + min - 1 } else { bits };
             match u64::try_from(value).ok().and_then(|number| field.label(number)) {
                 Some(word) => Value::Text(ByteString::from_static(word)),
@@ -140,7 +140,7 @@ fn read(field: &Field, bytes: &[u8]) -> Value {
     }
 }
 
-/// An enum takes the word of a value or its number.
+/// Writes one scalar. An enum takes the word of a value or its number.
 fn write(field: &Field, value: &Value, place: &mut [u8]) -> Option<()> {
     let number = || match value {
         Value::Integer(value) => Some(*value as f64),
@@ -168,7 +168,7 @@ fn write(field: &Field, value: &Value, place: &mut [u8]) -> Option<()> {
     Some(())
 }
 
-/// The number of an enum's value.
+/// The number of an enum's value, given as word or number.
 fn number_of(field: &Field, value: &Value) -> Option<u64> {
     match value {
         Value::Text(word) => {

@@ -32,7 +32,7 @@ use crate::{
     Error, Flow, FlowLimits, MessageInput, MessageOutput, Outlet, Pool, StopSignal, Value,
 };
 
-/// What a fork costs: a future, and its turns.
+/// Work that a fork costs: a future, and its turns.
 const FORK_WORK: u64 = 20;
 
 /// The answer to a packet: a value, nothing, or an error.
@@ -42,51 +42,53 @@ pub type Reply = Result<Option<Value>, Error>;
 pub type Local<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
 
 /// A node that takes packets and answers each. Each worker has one of its own, and calls it for one
-/// packet at a time; flows that wait in it overlap. A panic in it is its failure in one flow; for
-/// others it goes on.
+/// packet at a time; flows that wait in it overlap. A panic in the node fails one flow only; the
+/// node goes on for other flows.
 pub trait FlowNode {
     /// The files that it was made of: an edit of one is an edit of the node.
     fn files(&self) -> Vec<PathBuf> {
         Vec::new()
     }
 
-    /// Once, in the worker, before the first packet: what the node may use of its worker.
+    /// Called once, in the worker, before the first packet: gives the node what it may use of its
+    /// worker.
     fn attach(&mut self, _site: &NodeContext) {}
 
-    /// What is known of the way of a packet before [`FlowNode::handle`] gets it. Asked only when
-    /// there is no room for all flows: what [`Ahead::Reserved`] lies before has a place of its own.
+    /// What is known of a packet's way before [`FlowNode::handle`] gets it. Called only when there
+    /// is no room for all flows: a packet that is on its way to [`Ahead::Reserved`] has a place of
+    /// its own.
     fn ahead(&self, _packet: &Value) -> Ahead {
         Ahead::Unknown
     }
 
     /// What to do about a packet at input `input` (index into the kind's ports). It must not block
-    /// the thread: what takes time is a [`Step::Wait`], what blocks goes to [`At::pool`].
+    /// the thread: work that takes time is a [`Step::Wait`], work that blocks goes to [`At::pool`].
     fn handle<'a>(&'a self, at: At<'a>, input: usize, packet: Value) -> Step<'a>;
 }
 
-/// What is known of the way of a packet.
+/// What is known of a packet's way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ahead {
     /// Nothing: any output may get it.
     Unknown,
     /// This output (index into the kind's ports) gets it.
     Output(usize),
-    /// It ends the run or tells of it: load must not keep it out.
+    /// This node ends the run or tells of it: load must not keep the packet out.
     Reserved,
-    /// It does not, whatever comes.
+    /// The packet never comes to such a node.
     Ordinary,
 }
 
 /// What a node does about a packet.
 pub enum Step<'a> {
-    /// Answers it; `None`: with nothing.
+    /// Answers the packet; `None` is an empty answer.
     Reply(Option<Value>),
-    /// Passes it on through this output (index into the kind's ports); the reply that comes back is
-    /// the answer. Where the output leads nowhere, the packet itself is.
+    /// Passes the packet on through this output (index into the kind's ports). The reply from there
+    /// is the answer. If the output leads nowhere, the packet itself is the answer.
     Pass(usize, Value),
-    /// Cannot. The `error` port, if it leads anywhere, gives the answer.
+    /// Fails. The `error` port, if it leads anywhere, gives the answer.
     Fail(Error),
-    /// Needs time first. Dropped before its end, the flow is cancelled.
+    /// Needs time first. If it is dropped before its end, the flow was cancelled.
     Wait(Local<'a, Step<'a>>),
 }
 
@@ -96,8 +98,8 @@ impl<'a> Step<'a> {
         Step::Wait(Box::pin(future))
     }
 
-    /// What a computation comes to: at once, unless it takes longer than a slice and lets others
-    /// have the worker ([`Flow::turn`]).
+    /// The step that a computation gives. It is there at once, unless the computation takes longer
+    /// than a slice and lets other flows have the worker ([`Flow::turn`]).
     pub fn compute(work: impl Future<Output = Step<'a>> + 'a) -> Step<'a> {
         let mut work: Local<'a, Step<'a>> = Box::pin(work);
         match work.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
@@ -106,12 +108,12 @@ impl<'a> Step<'a> {
         }
     }
 
-    /// Passes on what was made, through this output; or fails.
+    /// Passes `made` on through this output; fails if it is an error.
     pub fn pass(port: usize, made: Result<Value, Error>) -> Step<'a> {
         made.map_or_else(Step::Fail, |packet| Step::Pass(port, packet))
     }
 
-    /// Answers with the reply of somebody else.
+    /// Answers with a reply that came from elsewhere.
     pub fn answer(reply: Reply) -> Step<'a> {
         reply.map_or_else(Step::Fail, Step::Reply)
     }
@@ -136,8 +138,8 @@ impl<'a> At<'a> {
         !self.flow.program.targets(self.node, port).is_empty()
     }
 
-    /// Whether its node waits for something else than the reply of others; noted as the place where
-    /// the flow waits.
+    /// Whether its node waits for something other than replies of other nodes. If so, the node is
+    /// noted as the place where the flow waits.
     pub(crate) fn waits_itself(self) -> bool {
         let waits = !self.calls.is_open();
         if waits {
@@ -151,8 +153,8 @@ impl<'a> At<'a> {
         self.call_in(port, packet, self.calls.within())
     }
 
-    /// The same with something around it: all nodes that the packet comes to before the reply is
-    /// back find it by [`At::around`], and no others.
+    /// The same with a thing around the packet: the nodes that the packet comes to before the reply
+    /// is back find the thing by [`At::around`], and no other nodes do.
     pub fn call_within(
         self,
         port: usize,
@@ -162,8 +164,8 @@ impl<'a> At<'a> {
         self.call_in(port, packet, self.calls.around(thing))
     }
 
-    /// What lies around this packet, from the inside: what those that wait for its reply have
-    /// put there.
+    /// The things around this packet, innermost first. Nodes that wait for its reply have put them
+    /// there.
     pub fn around<T: Any>(self) -> impl Iterator<Item = &'a T> {
         self.calls.things().filter_map(|thing| thing.downcast_ref())
     }
@@ -176,7 +178,7 @@ impl<'a> At<'a> {
             let program = &*self.flow.program;
             poll_fn(|context| {
                 let polled = reply.as_mut().poll(context);
-                // It was with others meanwhile.
+                // Other nodes had the worker meanwhile.
                 program.base.at_work.begin(program.entry(self.node).mark());
                 polled
             })
@@ -184,24 +186,24 @@ impl<'a> At<'a> {
         }
     }
 
-    /// Waits until `is_there`, for what another branch of this flow brings and says with
-    /// [`At::wake_branches`]; false as soon as no branch is left that could.
+    /// Waits until `is_there`, for something that another branch of this flow brings and signals
+    /// with [`At::wake_branches`]. `false` as soon as no branch is left that could bring it.
     pub async fn wait_for_branches(self, is_there: impl Fn() -> bool) -> bool {
         self.flow.branches.wait(is_there).await
     }
 
-    /// Lets the branches of this flow look that wait for another one.
+    /// Wakes the branches of this flow that wait for another branch, so that they look again.
     pub fn wake_branches(self) {
         self.flow.branches.wake();
     }
 
-    /// Sends a packet through an output in a child of this flow, which goes on by itself: it sees
-    /// the values of its parent, not the other way round, draws from the same work, and has a
-    /// deadline of its own. Its errors are counted as this node's and told in the log, its replies
-    /// are dropped.
+    /// Sends a packet through an output in a child of this flow, which goes on by itself. The child
+    /// sees the values of its parent, not the other way round. It draws from the same work, and has
+    /// a deadline of its own. Its errors are counted as this node's and logged; its replies are
+    /// dropped.
     ///
     /// # Errors
-    /// Too many children of this worker are under way, or the flow has done its work (503).
+    /// Too many children of this worker are under way, or the flow has no work left (503).
     pub fn fork(self, port: usize, packet: Value, limit: Duration) -> Result<(), Error> {
         self.flow.spend(FORK_WORK)?;
         let begun = self.flow.program.base.children.begin()?;
@@ -221,35 +223,35 @@ impl<'a> At<'a> {
         Ok(())
     }
 
-    /// Where flows of their own begin that a node begins for several others.
+    /// Begins flows that this node runs for several other flows.
     pub fn beginning(self) -> Beginning {
         Beginning { program: Rc::clone(&self.flow.program), node: self.node }
     }
 
-    /// Where the span of this node stands, for whom it asks, over HTTP or otherwise: what they do
-    /// for it is part of the same trace. `None` if nobody asks for spans.
+    /// The context of this node's span. The node sends it to whomever it asks, over HTTP or
+    /// otherwise, so that their work is part of the same trace. `None` if spans are not asked for.
     pub fn context(self) -> Option<SpanContext> {
         self.flow.context()
     }
 
-    /// Whether some node further back has put something around this packet.
+    /// Whether some earlier node has put something around this packet.
     pub fn is_within(self) -> bool {
         self.calls.things().next().is_some()
     }
 
-    /// Tells the log what is to be known of this node's work.
+    /// Writes a line about this node's work to the log.
     pub fn say(self, what: fmt::Arguments<'_>) {
         let name = self.flow.program.entry(self.node).name();
         self.flow.program.base.teller.say(format_args!("node '{name}': {what}"));
     }
 
-    /// Threads for what blocks.
+    /// Threads for work that blocks.
     pub fn pool(self) -> &'a Pool {
         &self.flow.program.pool
     }
 }
 
-/// The outputs of a node, for flows that are none of those whose packets it gets.
+/// The outputs of a node, for flows other than those whose packets it gets.
 #[derive(Clone)]
 pub struct Beginning {
     program: Rc<Program>,
@@ -257,8 +259,8 @@ pub struct Beginning {
 }
 
 impl Beginning {
-    /// A flow of its own: it sees no other's values, and has time and work of its own. It counts as
-    /// a child of this worker.
+    /// Begins a separate flow: it sees no other flow's values, and has time and work of its own. It
+    /// counts as a child of this worker.
     ///
     /// # Errors
     /// Too many children are under way (503).
@@ -293,7 +295,7 @@ impl OwnFlow {
         self.flow.run(self.node, port, packet, self.limits.deadline).await
     }
 
-    /// Tells the log of an error that nobody else hears.
+    /// Logs an error that nobody else learns of.
     pub fn tell(&self, error: &Error) {
         self.flow.tell(self.node, error);
     }
@@ -310,14 +312,14 @@ pub struct NodeContext {
     pub workers: usize,
     /// Threads for work that blocks.
     pub pool: Pool,
-    /// One for each port of the kind: an input that a node of the core writes to.
+    /// One entry for each port of the kind: the end of a link from a node of the core, if there is
+    /// one.
     pub inputs: Vec<Option<MessageInput>>,
-    /// One for each port of the kind: the links of an output to nodes of the core.
+    /// One entry for each port of the kind: the links of an output to nodes of the core.
     pub outputs: Vec<Vec<MessageOutput>>,
-    /// The node by index of the plan that its domain was started with; `None` if an edit brought
-    /// it.
+    /// The node by index of the plan that its domain was started with; `None` if an edit added it.
     pub(crate) born: Option<usize>,
-    /// Who watches this domain and the core; `None` outside a run.
+    /// Watches this domain and the core; `None` outside a run.
     pub supervisor: Option<Supervisor>,
     /// What all workers share.
     pub resources: Resources,
@@ -328,7 +330,7 @@ pub struct NodeContext {
 }
 
 impl NodeContext {
-    /// What the workers' parts of this node share.
+    /// A value that this node's parts in all workers share; the first to ask makes it.
     pub fn share<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> Arc<T> {
         self.resources.share(&self.plan.nodes[self.node].name, make)
     }
@@ -338,7 +340,7 @@ impl NodeContext {
         Arc::clone(self.opened.get(name)?).downcast().ok()
     }
 
-    /// That of a node in a worker of its own, without links to the core.
+    /// The context of a node in a worker of its own, without links to the core.
     pub(crate) fn alone(
         node: usize,
         plan: &Arc<Plan>,
@@ -369,11 +371,11 @@ pub trait Source: Send {
         Vec::new()
     }
 
-    /// Tries to have what only one can have, such as a port, before any process is started. What it
-    /// gives back holds that until all sources have tried, so that no two want the same.
+    /// Tries, before any process is started, to get what only one can have, such as a port. The
+    /// returned value holds it until all sources have tried, so that no two take the same.
     ///
     /// # Errors
-    /// The parameter that asks for what cannot be had, and why.
+    /// The parameter that asks for something that is not available, and why.
     fn try_open(&self) -> Result<Option<Held>, (&'static str, Fault)> {
         Ok(None)
     }
@@ -382,14 +384,14 @@ pub trait Source: Send {
     /// workers past the last part have none.
     ///
     /// # Errors
-    /// What it needs cannot be had: a port that is in use.
+    /// Something that it needs is not available, for example because a port is in use.
     fn open(self: Box<Self>, workers: usize) -> Result<Vec<Box<dyn Opened>>, Fault>;
 
-    /// The same after an edit of the graph, which ends other sources of this kind: `held` is what
-    /// they hold ([`Opened::held`]), and they serve until this one does.
+    /// The same after an edit of the graph that ends other sources of this kind. `held` is what
+    /// these hold ([`Opened::held`]). They serve until this source does.
     ///
     /// # Errors
-    /// As for [`Source::open`]; then they go on.
+    /// As for [`Source::open`]; then the other sources go on.
     fn open_after(
         self: Box<Self>,
         workers: usize,
@@ -399,23 +401,24 @@ pub trait Source: Send {
     }
 }
 
-/// What a source that takes another one's place may take over, such as a socket that listens.
+/// What a source may take over from the one that it replaces, such as a listening socket.
 pub type Held = Arc<dyn Any + Send + Sync>;
 
 /// A source's part in one worker.
 pub trait Opened: Send {
-    /// What another source in the place of this one may take over; asked once, before it serves.
+    /// What the replacement of this source may take over. Asked once, before it serves.
     fn held(&self) -> Option<Held> {
         None
     }
 
-    /// Where people reach it, if they do: said to whoever runs the graph, once for all workers.
+    /// The address where people reach it, if there is one. It is told to whoever runs the graph,
+    /// once for all workers.
     fn address(&self) -> Option<String> {
         None
     }
 
-    /// Begins flows through `outlet` until it is told to stop; then it begins no more, and ends
-    /// when those that it began have ended.
+    /// Begins flows through `outlet` until it is told to stop. Then it begins no more, and ends
+    /// when the flows that it began have ended.
     fn serve(
         self: Box<Self>,
         outlet: Outlet,

@@ -23,30 +23,30 @@ use self::piece::{Spent, Stopwatch, cpu_ns};
 use self::size::{Sight, Sizer};
 use crate::Error;
 
-/// So many pieces of work may wait for a thread, slow ones among them.
+/// Most pieces of work that may wait for a thread, slow ones among them.
 const WAITING_MAX: usize = 1024;
-/// So many may wait to be done before all others.
+/// Most pieces that may wait to be done before all others.
 const FIRST_MAX: usize = 64;
 
 type Work = Box<dyn FnOnce() + Send>;
 
-/// What a piece of work gives, or what it panicked with.
+/// The result of a piece of work, or its panic.
 type Answered<T> = oneshot::Receiver<Result<T, Fault>>;
 
 /// Threads for work that blocks. They end when the last clone is dropped.
 #[derive(Clone)]
 pub struct Pool(Arc<Owner>);
 
-/// Who drops it lets the threads end.
+/// Dropping it lets the threads end.
 struct Owner(Arc<Shared>);
 
 /// What the threads share.
 #[derive(Default)]
 struct Shared {
     queue: Mutex<Queue>,
-    /// Something came, or threads are to end.
+    /// Work came, or threads are to end.
     more: Condvar,
-    /// The same for the thread that does nothing but what goes first.
+    /// The same for the thread that does only `first` work.
     first: Condvar,
 }
 
@@ -60,19 +60,19 @@ enum Line {
 
 #[derive(Default)]
 struct Queue {
-    /// What is done before all others.
+    /// Work that is done before all other work.
     first: VecDeque<Piece>,
     /// Work that may take seconds.
     slow: VecDeque<Piece>,
     others: VecDeque<Piece>,
-    /// Pieces under way on the threads of the size, and the slow ones among them.
+    /// Pieces under way, and the slow ones among them.
     running: u32,
     slow_running: u32,
-    /// Of those that run, how many wait for other pools.
+    /// How many of the running pieces wait for other pools.
     elsewhere: u32,
-    /// Threads that live, but for the one that does nothing but what goes first.
+    /// Threads that exist, without the one that does only `first` work.
     threads: u32,
-    /// Threads that there are to be.
+    /// Threads that there should be.
     size: u32,
     spent: Spent,
     occupied: Occupied,
@@ -80,15 +80,15 @@ struct Queue {
     is_closed: bool,
 }
 
-/// How long threads were at it, added up until a moment.
+/// How long threads were occupied, added up until `until_ns`.
 #[derive(Clone, Copy, Default)]
 struct Occupied {
     until_ns: u64,
-    /// Had work, ended or not.
+    /// Time with work, ended or not.
     running_ns: u64,
-    /// Waited for another pool meanwhile.
+    /// The part of it in which they waited for another pool.
     elsewhere_ns: u64,
-    /// Most that had work at once since the last look.
+    /// Most threads that had work at once since the last look.
     peak: u32,
 }
 
@@ -96,7 +96,7 @@ struct Piece {
     work: Work,
     line: Line,
     queued_ns: u64,
-    /// No thread was free for it.
+    /// No thread was free for it when it came.
     waits: bool,
 }
 
@@ -112,9 +112,9 @@ thread_local! {
     static HERE: RefCell<Option<Arc<Shared>>> = const { RefCell::new(None) };
 }
 
-/// Waits for room in another pool, such as one of connections. To be called by work on a [`Pool`]:
-/// this time is no reason for more threads of it, as they would only wait in the same place.
-/// Elsewhere it is a call. A panic of `wait` goes on to the caller.
+/// Waits for room in another pool, such as a pool of connections. To be called by work on a
+/// [`Pool`]: this time is no reason for more threads of that pool, as they would only wait in the
+/// same place. On other threads it only calls `wait`. A panic of `wait` goes on to the caller.
 pub fn queued_elsewhere<T>(wait: impl FnOnce() -> T) -> T {
     let shared = HERE.with_borrow(Clone::clone);
     let Some(shared) = shared else { return wait() };
@@ -124,16 +124,16 @@ pub fn queued_elsewhere<T>(wait: impl FnOnce() -> T) -> T {
     waited.unwrap_or_else(|panic| resume_unwind(panic))
 }
 
-/// What looks after the size of a pool.
+/// Keeps a pool at the right size.
 pub(crate) struct PoolKeeper {
     shared: Arc<Shared>,
     bounds: PoolSize,
     sizer: Sizer,
-    /// Those that its threads may use, and how many of them at once.
+    /// CPUs that its threads may use, and how many of them at once.
     cpus: Vec<u32>,
     cpu_count: u64,
     looked: Looked,
-    /// When somebody last asked for the status.
+    /// The counts when somebody last asked for the status.
     told: (Spent, Occupied),
     changes: u64,
     last_change: Option<(u64, PoolChange)>,
@@ -146,13 +146,13 @@ struct Looked {
     spent: Spent,
     occupied: Occupied,
     waiting: u64,
-    /// Of the CPUs; `None` if nobody says.
+    /// Idle time of the CPUs; `None` if the kernel does not say.
     idle_ns: Option<u64>,
     process_cpu_ns: u64,
 }
 
 impl Pool {
-    /// A pool of so many threads, and one for nothing but what goes first.
+    /// A pool of this many threads, and one more that does only the work of [`Pool::run_first`].
     ///
     /// # Errors
     /// The kernel refuses a thread.
@@ -164,7 +164,7 @@ impl Pool {
         Ok(pool)
     }
 
-    /// A pool that finds its size, or has a fixed one, and what looks after that.
+    /// A pool that finds its size or has a fixed one, and the keeper of that size.
     ///
     /// # Errors
     /// As for [`Pool::start`].
@@ -186,9 +186,9 @@ impl Pool {
         answer(self.queue(Line::Others, work)?).await
     }
 
-    /// The same for work that may take seconds, such as asking a name server: half of the threads
-    /// at most do that at once. So an order to the supervisor finds a thread, unless there is but
-    /// one.
+    /// The same for work that may take seconds, such as asking a name server. At most half of the
+    /// threads do such work at once. So an order to the supervisor finds a thread, unless there is
+    /// only one.
     ///
     /// # Errors
     /// As for [`Pool::run`].
@@ -199,8 +199,8 @@ impl Pool {
         answer(self.queue(Line::Slow, work)?).await
     }
 
-    /// The same before all that waits, in places of its own and on a thread of its own if need be:
-    /// for what ends a run.
+    /// The same, but before all other waiting work; for what ends a run. Such work has a queue of
+    /// its own and, if need be, a thread of its own.
     ///
     /// # Errors
     /// As for [`Pool::run`].
@@ -219,12 +219,14 @@ impl Pool {
         let (answer, answered) = oneshot::channel();
         let work = move || {
             if line == Line::Slow && answer.is_closed() {
-                // Its flow was cancelled while it waited, and others wait behind it.
+                // Its flow was cancelled while the work waited; it is left out, as others wait
+                // behind it.
                 return;
             }
             let done = catch_unwind(AssertUnwindSafe(work));
             let done = done.map_err(|panic| panics::take_or(&*panic));
-            // Nobody waits for the answer to a flow that was cancelled; to drop it may panic.
+            // If the flow was cancelled, nobody waits for the answer, and it is dropped here, which
+            // may panic.
             let _ = catch_unwind(AssertUnwindSafe(|| answer.send(done)));
         };
         let Pool(owner) = self;
@@ -254,7 +256,8 @@ impl Drop for Owner {
 }
 
 impl Shared {
-    /// Held for a few loads and stores: no piece of work runs under it, so none poisons it.
+    /// The lock is held for a few loads and stores. No piece of work runs under it, so none poisons
+    /// it.
     fn lock(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -266,8 +269,8 @@ impl Shared {
         Ok(())
     }
 
-    /// From now on there are to be so many threads. New ones begin at once, others end with what
-    /// they do.
+    /// Sets the number of threads. New ones begin at once; surplus ones end after their present
+    /// piece of work.
     fn resize(self: &Arc<Shared>, size: u32) -> io::Result<()> {
         let missing = {
             let mut queue = self.lock();
@@ -276,7 +279,8 @@ impl Shared {
         };
         let mut spawned = Ok(());
         for _ in 0..missing {
-            // Before it lives: one that begins may be the one that is to end.
+            // Counted before the thread starts, because a thread may find at its beginning that it
+            // is to end.
             self.lock().threads += 1;
             spawned = self.spawn(Takes::All);
             if spawned.is_err() {
@@ -290,7 +294,7 @@ impl Shared {
         spawned
     }
 
-    /// Does what comes, until no more can come or one thread less is wanted.
+    /// Does the work that comes, until no more can come or this thread is one too many.
     fn work(self: &Arc<Shared>, takes: Takes) {
         HERE.set(Some(Arc::clone(self)));
         let came = if takes == Takes::All { &self.more } else { &self.first };
@@ -304,12 +308,13 @@ impl Shared {
                 queue = self.lock();
                 queue.end(line, spent);
                 if line == Line::Slow {
-                    // Another piece of that sort may begin, here or elsewhere.
+                    // Another slow piece may begin, on this or another thread.
                     self.more.notify_one();
                 }
             } else if queue.is_closed || takes == Takes::All && queue.has_surplus() {
                 queue.threads -= u32::from(takes == Takes::All);
-                // What woke this one may have been meant for work, which another is to do.
+                // The wake-up of this thread may have been for work, which another thread is to do
+                // now.
                 self.more.notify_one();
                 return;
             } else {
@@ -320,7 +325,7 @@ impl Shared {
 }
 
 impl Queue {
-    /// Puts work in its line, if there is room.
+    /// Puts work in its queue, if there is room.
     fn push(&mut self, line: Line, work: Work) -> Result<(), Error> {
         let is_full = match line {
             Line::First => self.first.len() >= FIRST_MAX,
@@ -331,7 +336,7 @@ impl Queue {
                 "too much work waits for a thread; raise 'flows: {blocking: ...}' or its max";
             return Err(Error::new(what).with_status(503));
         }
-        // To be woken takes a while also where threads sleep: that is no reason for more of them.
+        // Even a sleeping thread takes a while to wake up; that time is no reason for more threads.
         let waits = self.running + self.waiting() as u32 >= self.size;
         let piece = Piece { work, line, queued_ns: now_ns(), waits };
         match line {
@@ -342,7 +347,8 @@ impl Queue {
         Ok(())
     }
 
-    /// The next piece of work for a thread that is to go on; the one that has waited longer.
+    /// The next piece of work for a thread that is to go on. Of slow and other pieces, the one that
+    /// has waited longer.
     fn next(&mut self, takes: Takes) -> Option<Piece> {
         let first = self.first.pop_front();
         if first.is_some() || takes == Takes::First || self.has_surplus() {
@@ -358,13 +364,13 @@ impl Queue {
         }
     }
 
-    /// So many may do slow work at once.
+    /// Most threads that may do slow work at once.
     fn slow_max(&self) -> u32 {
         self.size.div_ceil(2)
     }
 
-    /// Whether a thread is to end. One with slow work beyond its share, of when there were more,
-    /// does not keep the others from theirs.
+    /// Whether a thread is to end. After the pool has shrunk, threads may still do more slow work
+    /// than its share. Those do not count, so that other work keeps its threads.
     fn has_surplus(&self) -> bool {
         let beyond = self.slow_running.saturating_sub(self.slow_max());
         self.threads.saturating_sub(beyond) > self.size
@@ -388,26 +394,26 @@ impl Queue {
         self.spent.add(spent);
     }
 
-    /// One more or one less waits for another pool.
+    /// One thread more or one less waits for another pool.
     fn wait_elsewhere(&mut self, more: i32) {
         self.occupy();
         self.elsewhere = self.elsewhere.saturating_add_signed(more);
     }
 
-    /// Adds up until now, before a number changes.
+    /// Adds up the times until now, before a count changes.
     fn occupy(&mut self) {
         let now_ns = now_ns();
         let Occupied { until_ns, running_ns, elsewhere_ns, .. } = &mut self.occupied;
         let span_ns = now_ns.saturating_sub(*until_ns);
         *until_ns = now_ns;
-        // As for sums of what was spent.
+        // Wrapping, as in [`Spent::add`].
         *running_ns = running_ns.wrapping_add(span_ns.wrapping_mul(self.running.into()));
         *elsewhere_ns = elsewhere_ns.wrapping_add(span_ns.wrapping_mul(self.elsewhere.into()));
     }
 }
 
 impl Occupied {
-    /// Nanoseconds since `before`: with work, and waiting elsewhere meanwhile.
+    /// Nanoseconds since `before`: with work, and of these waiting for another pool.
     fn since(self, before: Occupied) -> (u64, u64) {
         let running_ns = self.running_ns.wrapping_sub(before.running_ns);
         (running_ns, self.elsewhere_ns.wrapping_sub(before.elsewhere_ns))
@@ -416,7 +422,8 @@ impl Occupied {
 
 impl PoolKeeper {
     fn new(shared: Arc<Shared>, bounds: PoolSize) -> PoolKeeper {
-        // Those that are allowed, but no more than a share of them where a group has one.
+        // The CPUs that this process may use, but no more at once than the share that its control
+        // group has.
         let cpus = privileges::cpus().unwrap_or_default();
         let count = thread::available_parallelism().map_or(1, usize::from);
         PoolKeeper {
@@ -432,8 +439,8 @@ impl PoolKeeper {
         }
     }
 
-    /// Looks what the work took since the last look, and changes the number of threads if that is
-    /// better; to be called some ten times a second.
+    /// Looks at what the work took since the last look, and changes the number of threads if that
+    /// is better. To be called about ten times a second.
     pub(crate) fn look(&mut self) {
         if self.bounds.is_fixed() {
             return;
@@ -474,7 +481,7 @@ impl PoolKeeper {
         let span_ns = now.at_ns.saturating_sub(before.at_ns);
         let (occupied_ns, elsewhere_ns) = now.occupied.since(before.occupied);
         let idle_ns = now.idle_ns.zip(before.idle_ns).map(|(now, then)| now.saturating_sub(then));
-        // With a share of CPUs, what is left of it counts: others may idle as they like.
+        // If the process has a share of the CPUs, only the rest of this share counts as idle.
         let used_ns = now.process_cpu_ns.saturating_sub(before.process_cpu_ns);
         let left_ns = (span_ns * self.cpu_count).saturating_sub(used_ns);
         Sight {
@@ -488,7 +495,7 @@ impl PoolKeeper {
         }
     }
 
-    /// What people see. Times are of the pieces that ended since the last call.
+    /// The status that people see. Times are of the pieces that ended since the last call.
     pub(crate) fn status(&mut self) -> PoolStatus {
         let (spent, occupied, threads, waiting) = {
             let mut queue = self.shared.lock();

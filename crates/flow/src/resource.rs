@@ -1,5 +1,5 @@
-//! What nodes of a domain share, in whichever worker they are: a resource that stands in
-//! the graph, such as a store, and what the workers' parts of one node share.
+//! What nodes of a domain share across workers: a resource that the graph names, such as a store,
+//! and what the workers' parts of one node share.
 
 use std::any::{Any, TypeId};
 use std::collections::BTreeMap;
@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use sinew_core::fault::Fault;
 
-/// A node that takes no packets and begins no flows: others use it by its name.
+/// A node that takes no packets and begins no flows: other nodes use it by its name.
 pub trait Resource: Send {
     /// The files that it was made of: an edit of one is an edit of the node.
     fn files(&self) -> Vec<PathBuf> {
@@ -16,24 +16,24 @@ pub trait Resource: Send {
     }
 
     /// Opens it as the node `name`, once for its domain: before the domain is ready, and again for
-    /// each edit of the graph, while flows of the graph before use the old one. What both are to
+    /// each edit of the graph, while flows of the old graph use the old resource. What both are to
     /// share comes from `resources`. It may block.
     ///
     /// # Errors
-    /// What it needs cannot be had: a file that another process uses.
+    /// Something that it needs is not available, such as a file that another process uses.
     fn open(self: Box<Self>, name: &str, resources: &Resources) -> Result<OpenResource, Fault>;
 }
 
-/// A resource that is open; who uses it knows its type.
+/// A resource that is open; its users know its type.
 pub type OpenResource = Arc<dyn Any + Send + Sync>;
 
 /// The resources of a graph by their names.
 pub(crate) type ByName = Arc<BTreeMap<String, OpenResource>>;
 
-/// What is shared, by its type and name, as long as anybody has it.
+/// Shared things by type and name, as long as anybody has them.
 type Kept = BTreeMap<(TypeId, String), Weak<dyn Any + Send + Sync>>;
 
-/// What lives as long as any node of the domain has it: over edits of the graph, too.
+/// Things that exist as long as any node of the domain has them, also across edits of the graph.
 #[derive(Clone, Default)]
 pub struct Resources {
     kept: Arc<Mutex<Kept>>,
@@ -41,26 +41,27 @@ pub struct Resources {
 }
 
 impl Resources {
-    /// Those of a graph that is only tried out, by `sinew test`.
+    /// The resources of a graph that `sinew test` only tries out.
     pub(crate) fn of_trial() -> Resources {
         Resources { is_trial: true, ..Resources::default() }
     }
 
-    /// Whether the graph is only tried out: nothing outside the process is to be changed for good.
+    /// Whether the graph is only tried out: then nothing outside the process may be changed
+    /// permanently.
     pub fn is_trial(&self) -> bool {
         self.is_trial
     }
 
-    /// What all who ask for this type by this name have; made by the first.
+    /// The thing of this type and name, which all callers share; the first caller makes it.
     ///
     /// # Errors
-    /// What `make` says.
+    /// The error of `make`.
     pub fn try_share<T: Any + Send + Sync, E>(
         &self,
         name: &str,
         make: impl FnOnce() -> Result<T, E>,
     ) -> Result<Arc<T>, E> {
-        // Nothing is left half done under it.
+        // A poisoned lock is still good: a panic under it leaves nothing half done.
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let place = (TypeId::of::<T>(), name.to_owned());
         let known = kept.get(&place).and_then(Weak::upgrade);
@@ -74,7 +75,7 @@ impl Resources {
         Ok(made)
     }
 
-    /// The same for what can always be made.
+    /// The same if `make` cannot fail.
     pub fn share<T: Any + Send + Sync>(&self, name: &str, make: impl FnOnce() -> T) -> Arc<T> {
         let made: Result<_, std::convert::Infallible> = self.try_share(name, || Ok(make()));
         let Ok(made) = made;

@@ -1,9 +1,9 @@
-//! Where the time of a flow goes: a span for each flow and for each node that has its packet, for
-//! whoever asks: a file that takes all of them, a collector that takes those that are sampled.
-//! Nobody asks as a rule, and then a node costs one look at a word more.
+//! Where the time of a flow goes: a span for each flow and for each node that has its packet. Spans
+//! go to a file, which takes all of them, and to a collector, which takes those that are sampled.
+//! Usually neither is asked for, and then the cost is one more read of a word for each node.
 //!
-//! That is decided once for a flow, as it begins. One of which nobody wants spans makes none, and
-//! remembers at most what others may ask of it: the trace of who asked.
+//! That is decided once for a flow, when it begins. A flow whose spans nobody wants makes none. It
+//! remembers at most the trace of its caller, which it passes on to others.
 
 mod lines;
 mod sent;
@@ -25,10 +25,10 @@ use crate::{Error, Value};
 
 use self::sent::{Decided, OpenSpan, Sampled};
 
-/// Begins with what the environment of this process asks for, for a domain of a graph.
+/// Begins the spans that the environment of this process asks for, for a domain of a graph.
 ///
 /// # Errors
-/// It asks for what cannot be.
+/// The environment asks for something impossible.
 pub(crate) fn begin(plan: &Plan, domain: usize) -> io::Result<()> {
     lines::begin()?;
     let settings = TraceSettings::of_environment().map_err(io::Error::other)?;
@@ -41,17 +41,18 @@ pub(crate) fn begin(plan: &Plan, domain: usize) -> io::Result<()> {
     })
 }
 
-/// Sends what is left until then, and says what is missing, when all flows have ended.
+/// When all flows have ended: sends the remaining spans, until `until` at most, and says what is
+/// missing.
 pub(crate) fn end(until: Instant) {
     sent::end(until);
     lines::end();
 }
 
-/// Whether what the environment asks for of spans can be had, as far as that is known before a
-/// domain starts, which would be restarted in vain.
+/// Checks whether the spans that the environment asks for are possible, as far as that is known
+/// before a domain starts. Otherwise the domain would be restarted in vain.
 ///
 /// # Errors
-/// Which variable asks for what cannot be.
+/// The variable that asks for something impossible.
 pub fn try_spans() -> io::Result<()> {
     lines::open()?;
     TraceSettings::of_environment().map(drop).map_err(io::Error::other)
@@ -69,7 +70,7 @@ pub(crate) fn begin_with(variables: &[(&str, &str)]) -> Result<(), String> {
     })
 }
 
-/// Whether anybody asks; that is known before the first program is made.
+/// Whether spans are asked for; that is known before the first program is made.
 pub(crate) fn is_on() -> bool {
     lines::is_on() || sent::is_on()
 }
@@ -80,14 +81,14 @@ pub(crate) fn takes_all() -> bool {
     lines::is_on()
 }
 
-/// Decides about the spans of a flow that begins with a packet, or below a span of another domain:
-/// the context that it begins in. `None` if it has none, and is not sampled.
+/// Decides about the spans of a flow that begins with a packet, or below a span of another domain.
+/// Returns the context that it begins in; `None` if it has none and is not sampled.
 #[inline]
 pub(crate) fn decide(packet: Option<&Value>, parent: Option<&SpanContext>) -> Option<SpanContext> {
     sent::decide(packet, parent)
 }
 
-/// Who begins a flow: its number, and the node.
+/// The number of a flow that begins, and the node that begins it.
 pub(crate) struct Beginner<'a> {
     pub(crate) flow: u64,
     pub(crate) name: &'a ByteString,
@@ -95,25 +96,25 @@ pub(crate) struct Beginner<'a> {
     pub(crate) clock: Clock,
 }
 
-/// The spans of a flow, and what others may ask of them.
+/// The spans of a flow, and the context that it passes on to others.
 pub(crate) struct FlowTrace {
-    /// The flow's own, for the file.
+    /// The flow's own span, for the file.
     line: Span,
-    /// For a collector, if it is sampled.
+    /// The spans for a collector, if the flow is sampled.
     sampled: Option<Sampled>,
-    /// That of the flow's own span, as others hear of it; of one that is not sampled that of its
-    /// parent, or what stands for one.
+    /// The context of the flow's own span, as others get it. If the flow is not sampled, the
+    /// context of its parent, or one made up for others.
     context: OnceCell<SpanContext>,
 }
 
-/// A node that has the packet of a flow; it ends when this is dropped.
+/// The span of a node that has the packet of a flow; it ends when this is dropped.
 pub(crate) struct NodeSpan<'a> {
     line: Span,
     sent: Option<OpenSpan<'a>>,
 }
 
 impl FlowTrace {
-    /// Of a flow that a source begins with a packet, as it was decided.
+    /// The trace of a flow that a source begins with a packet, as `decided`.
     pub(crate) fn of_source(
         by: &Beginner<'_>,
         packet: Option<&Value>,
@@ -122,7 +123,7 @@ impl FlowTrace {
         FlowTrace::of(lines::flow(by.flow, by.name), sent::flow(by, packet, decided))
     }
 
-    /// Of a child of the flow `parent` with these spans.
+    /// The trace of a child of the flow `parent`, whose trace is `of`.
     pub(crate) fn of_child(
         by: &Beginner<'_>,
         parent: u64,
@@ -142,13 +143,13 @@ impl FlowTrace {
         is_any.then(|| Box::new(FlowTrace { line, sampled, context }))
     }
 
-    /// Of one that has no spans, for who asks for its context.
+    /// The trace of a flow that has no spans; it only gives a context.
     pub(crate) fn none() -> Box<FlowTrace> {
         Box::new(FlowTrace { line: Span::none(), sampled: None, context: OnceCell::new() })
     }
 
-    /// The context that goes out with what the node sends that this thread is in; `None` without a
-    /// collector.
+    /// The context that goes out with the requests of the node that this thread is in; `None`
+    /// without a collector.
     pub(crate) fn context(&self) -> Option<SpanContext> {
         match &self.sampled {
             Some(sampled) => {
@@ -162,7 +163,8 @@ impl FlowTrace {
         }
     }
 
-    /// A node that has the packet since `begun`, in ticks; `None` if its span is not made.
+    /// The span of a node that has had the packet since `begun`, in ticks; `None` if it makes no
+    /// span.
     pub(crate) fn node(
         &self,
         name: &ByteString,
@@ -182,26 +184,26 @@ impl FlowTrace {
         done
     }
 
-    /// The same with what needs time.
+    /// The same for a future.
     pub(crate) fn wrap<'a, T>(&'a self, future: impl Future<Output = T> + 'a) -> InSpan<'a, T> {
         wrap(future, |poll| self.within(poll))
     }
 
-    /// The flow has this error.
+    /// Notes an error of the flow.
     pub(crate) fn failed(&self, error: &Error) {
         if let Some(sampled) = &self.sampled {
             sampled.failed(error);
         }
     }
 
-    /// Whoever asked is answered so, in HTTP's terms.
+    /// Notes the HTTP status of the answer.
     pub(crate) fn answered(&self, status: u16) {
         if let Some(sampled) = &self.sampled {
             sampled.answered(status);
         }
     }
 
-    /// A request goes this way, as the graph writes it.
+    /// Notes the route that a request takes, as the graph writes it.
     pub(crate) fn routed(&self, route: impl FnOnce() -> Option<ByteString>) {
         if let Some(sampled) = &self.sampled
             && let Some(route) = route()
@@ -215,7 +217,7 @@ impl FlowTrace {
 type InSpan<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
 
 impl NodeSpan<'_> {
-    /// Does something in it.
+    /// Does something in the node's span.
     pub(crate) fn within<T>(&self, does: impl FnOnce() -> T) -> T {
         let own = self.sent.as_ref().map(OpenSpan::enter);
         let done = self.line.in_scope(does);
@@ -223,12 +225,12 @@ impl NodeSpan<'_> {
         done
     }
 
-    /// The same with what needs time.
+    /// The same for a future.
     pub(crate) fn wrap<'a, T>(&'a self, future: impl Future<Output = T> + 'a) -> InSpan<'a, T> {
         wrap(future, |poll| self.within(poll))
     }
 
-    /// The node has this error.
+    /// Notes an error of the node.
     #[cold]
     pub(crate) fn failed(&mut self, error: &Error) {
         if let Some(sent) = &mut self.sent {

@@ -1,7 +1,8 @@
-//! Lines for the log: what went wrong inside, which nobody who asked gets to see.
+//! Lines for the log: what went wrong inside, which callers do not get to see.
 //!
-//! A flow never waits for them. A worker puts a line into a bounded queue; past that it counts. The
-//! crew writes them to standard error, so many a second, and says how many it left out.
+//! A flow never waits for the log. A worker puts a line into a bounded queue; lines that find no
+//! room are only counted. The crew writes the lines to standard error, a limited number a second,
+//! and says how many were left out.
 
 use std::cell::Cell;
 use std::fmt;
@@ -13,14 +14,14 @@ use std::time::{Duration, Instant};
 
 use sinew_control::outside;
 
-/// Lines of a domain in a second. The supervisor keeps 50 of a service, and others have something
-/// to say too.
+/// Most lines of a domain in a second. The supervisor keeps 50 of a service, and other parts of the
+/// service also write lines.
 const LINES_PER_S_MAX: u32 = 20;
 
-/// Longest line, in characters; the log breaks lines of 1000 bytes. What is longer is cut.
+/// Longest line, in characters; longer ones are cut. The log breaks lines of 1000 bytes.
 const LINE_CHARS_MAX: usize = 900;
 
-/// Where the nodes of a worker say what went wrong.
+/// Takes the lines of a worker's nodes.
 #[derive(Clone)]
 pub(crate) struct Teller(Option<Queue>);
 
@@ -31,32 +32,33 @@ struct Queue {
     lost: Arc<AtomicU64>,
 }
 
-/// What tellers of a domain have said.
+/// The lines that the tellers of a domain have taken.
 pub(crate) struct Told {
     lines: Receiver<String>,
     sender: SyncSender<String>,
     lost: Vec<Arc<AtomicU64>>,
-    /// As many of those were told.
+    /// How many of the lost lines were reported.
     lost_told: u64,
-    /// Of the second that began then.
+    /// Lines written in the second that began at `second`.
     written: u32,
     second: Cell<Instant>,
 }
 
 impl Teller {
-    /// One that writes at once, where there is no crew: in tests and `sinew test`.
+    /// A teller that writes at once, for use without a crew: in tests and `sinew test`.
     pub(crate) fn direct() -> Teller {
         Teller(None)
     }
 
-    /// Says a line.
+    /// Takes a line.
     pub(crate) fn say(&self, line: fmt::Arguments<'_>) {
         let line = one_line(&line.to_string());
         match &self.0 {
             None => write(&line),
             Some(queue) => {
                 if queue.lines.try_send(line).is_err() {
-                    // Relaxed: a number, and nothing that goes with it; this worker alone adds.
+                    // Relaxed: it is a number alone, and no other data goes with it. Only this
+                    // worker adds to it.
                     queue.lost.store(queue.lost.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
                 }
             }
@@ -65,21 +67,21 @@ impl Teller {
 }
 
 impl Told {
-    /// Nothing yet.
+    /// No lines and no tellers yet.
     pub(crate) fn new() -> Told {
         let (sender, lines) = sync_channel(LINES_PER_S_MAX as usize);
         let second = Cell::new(Instant::now());
         Told { lines, sender, lost: Vec::new(), lost_told: 0, written: 0, second }
     }
 
-    /// Where the lines of a new worker go.
+    /// The teller of a new worker.
     pub(crate) fn teller(&mut self) -> Teller {
         let lost = Arc::new(AtomicU64::new(0));
         self.lost.push(Arc::clone(&lost));
         Teller(Some(Queue { lines: self.sender.clone(), lost }))
     }
 
-    /// Writes what was said, if this second bears it; to be called again and again.
+    /// Writes the waiting lines, as many as this second allows. To be called again and again.
     pub(crate) fn write(&mut self) {
         self.hand_over(Instant::now(), &mut write);
     }
@@ -88,7 +90,7 @@ impl Told {
         if now.duration_since(self.second.get()) >= Duration::from_secs(1) {
             self.second.set(now);
             self.written = 0;
-            // Relaxed: as above.
+            // Relaxed: as in `Teller::say`.
             let lost: u64 = self.lost.iter().map(|lost| lost.load(Ordering::Relaxed)).sum();
             let more = lost - self.lost_told;
             self.lost_told = lost;
@@ -105,11 +107,11 @@ impl Told {
     }
 }
 
-/// A text in one line that is not too long, without what nobody is shown: nobody who asks may write
-/// lines of his own.
+/// A text as one line that is not too long, without secrets. One line, so that a caller cannot
+/// write lines of his own into the log.
 pub fn one_line(text: &str) -> String {
     let mut line = String::with_capacity(text.len().min(LINE_CHARS_MAX));
-    // A character has four bytes at most.
+    // A character has at most four bytes.
     let text = outside::hide_first(text, 4 * LINE_CHARS_MAX);
     for (count, char) in text.chars().enumerate() {
         if count == LINE_CHARS_MAX {
@@ -125,7 +127,7 @@ pub fn one_line(text: &str) -> String {
 }
 
 fn write(line: &str) {
-    // Nobody listens: then the counters tell.
+    // If standard error is closed, only the counters tell.
     let _ = writeln!(stderr(), "{line}");
 }
 

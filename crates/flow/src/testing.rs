@@ -18,7 +18,7 @@ use crate::across::caller::{Caller, Callers, stand_in};
 use crate::tell::Teller;
 use crate::{FLOW, FlowEntry, FlowFixture, Make, Opened, Source, output, spans};
 
-/// A kind that begins flows by the hand of a test.
+/// A kind whose flows a test begins.
 pub const BEGIN: FlowEntry = FlowEntry { kind: &INFO, make: Make::Source(|_| Ok(Box::new(Begin))) };
 
 static INFO: Kind = Kind {
@@ -36,18 +36,18 @@ impl Source for Begin {
     }
 }
 
-/// The plan of a graph of these kinds, or what the compiler says.
+/// The plan of a graph of these kinds.
 ///
 /// # Errors
-/// All that is wrong with it, as text.
+/// The compiler's errors, as text.
 pub fn try_plan(text: &str, kinds: &[&'static Kind]) -> Result<Arc<Plan>, String> {
     let source = Text::of("test.yaml", text);
     let plan = compile(&source, kinds, &TargetMachine::of(vec![0, 1]));
     plan.map(Arc::new).map_err(|errors| render(&errors, text, false))
 }
 
-/// The nodes of a graph of these kinds, or why they cannot be made. Where the first takes
-/// packets, a node `begin` that sends them to its input `in` stands behind the last.
+/// The nodes of a graph of these kinds. If the first node takes packets, a node `begin` that sends
+/// them to its input `in` is added at the end.
 ///
 /// # Errors
 /// All that is wrong with their parameters.
@@ -72,13 +72,14 @@ pub fn try_fixture(text: &str, table: &[FlowEntry]) -> Result<FlowFixture, Vec<R
 /// The nodes of a graph, as [`try_fixture`] makes them.
 ///
 /// # Panics
-/// If there is anything wrong with it.
+/// If the graph does not compile or its nodes cannot be made.
 pub fn fixture(text: &str, table: &[FlowEntry]) -> FlowFixture {
     try_fixture(text, table).unwrap_or_else(|refusals| panic!("{refusals:?}\n{text}"))
 }
 
-/// The flow nodes of each domain of a plan, by its index there: joined as their processes are, but
-/// within this one, and all there. As long as they call each other, a `LocalSet` must run.
+/// The flow nodes of each domain of a plan, by the domain's index there. They are joined as their
+/// processes would be, but within this process, and all are connected. As long as they call each
+/// other, a `LocalSet` must run.
 ///
 /// # Errors
 /// Why a node cannot be made.
@@ -117,10 +118,10 @@ pub async fn apart(
     Ok(fixtures)
 }
 
-/// Both ends of a link within this process, for so many messages of a type.
+/// Both ends of a link within this process, for `capacity` messages of a type.
 ///
 /// # Panics
-/// If there is no memory.
+/// If the memory for it is refused.
 pub fn link(
     message: &MessageType,
     delivery: Delivery,
@@ -141,11 +142,11 @@ pub fn link(
     ((row.sender)(writer, &shape).expect("the same shape"), receiver)
 }
 
-/// Sends the spans of flows that begin in programs made from now on, as these variables of the
-/// environment would ask for; once in a process.
+/// Sends the spans of flows that begin in programs made from now on, as these environment variables
+/// would ask for. To be called once in a process.
 ///
 /// # Panics
-/// If they are malformed.
+/// If the variables are malformed.
 pub fn send_spans(variables: &[(&str, &str)]) {
     spans::begin_with(variables).expect("good variables");
 }

@@ -1,7 +1,7 @@
 //! Values: what a packet is made of.
 //!
-//! Cheap to clone: what is long is shared. A [`Document`] stands for a mapping whose fields are
-//! made when somebody asks for them, such as an HTTP request.
+//! Values are cheap to clone, as long content is shared. A [`Document`] is a mapping whose fields
+//! are made when somebody asks for them, such as an HTTP request.
 
 pub mod cbor;
 pub(crate) mod error;
@@ -51,43 +51,43 @@ pub enum Value {
 /// Values by name, in order.
 pub type Map = IndexMap<ByteString, Value>;
 
-/// A mapping whose fields are made on demand. As [`Any`] it is for who knows its type.
+/// A mapping whose fields are made on demand. Code that knows its type can get that by [`Any`].
 pub trait Document: Any + fmt::Debug + Send + Sync {
     /// The field `name`; [`Value::Null`] if there is none.
     ///
     /// # Errors
-    /// What it would be made of is malformed.
+    /// The data that it is made of is malformed.
     fn field(&self, name: &str) -> Result<Value, Error>;
     /// What it would cost to make the field now, in units of work.
     fn price(&self, _name: &str) -> u64 {
         0
     }
-    /// The field that would keep its worker for long, made by whoever asks first: it is made on
-    /// another thread before. `None` once it is made.
+    /// A field that would keep its worker for long if it were made when somebody asks; it is made
+    /// on another thread beforehand. `None` if there is no such field, or once it is made.
     fn heavy(&self) -> Option<&'static str> {
         None
     }
     /// The names of all fields.
     fn names(&self) -> &[ByteString];
-    /// Whether a field holds what whoever asked has sent: a part that it lacks is his mistake.
+    /// Whether a field holds what the caller has sent: a missing part is then the caller's mistake.
     fn is_sent(&self, _name: &str) -> bool {
         false
     }
-    /// The same in memory of its own, if it lies in what is larger than itself.
+    /// A copy in memory of its own, if the document is part of a larger buffer.
     fn compact(&self) -> Option<Arc<dyn Document>> {
         None
     }
-    /// What is said in spans of the request that this is; `None` if it is none.
+    /// What spans say of this request; `None` if this is not a request.
     fn asked(&self) -> Option<AskedFor<'_>> {
         None
     }
-    /// The span that it is part of, if it is a request of somebody who has one.
+    /// The caller's span, if this is a request of a caller that has one.
     fn context(&self) -> Option<SpanContext> {
         None
     }
 }
 
-/// What is said of a request in spans.
+/// What spans say of a request.
 #[derive(Clone, Debug)]
 pub struct AskedFor<'a> {
     /// Its method.
@@ -110,23 +110,23 @@ pub struct Stream {
 pub type BytesToCome = Pin<Box<dyn Parts<Item = Result<Bytes, Error>> + Send>>;
 
 impl Stream {
-    /// Bytes to come.
+    /// A stream of the bytes of `parts`.
     pub fn new(parts: impl Parts<Item = Result<Bytes, Error>> + Send + 'static) -> Stream {
         let parts = Arc::new(Mutex::new(Some(Box::pin(parts) as BytesToCome)));
         Stream { parts, len: None, content_type: None }
     }
 
-    /// The same, of just so many bytes; parts that come to another length end in an error.
+    /// The same with exactly `len` bytes; parts of another total length end in an error.
     pub fn with_len(self, len: u64) -> Stream {
         Stream { len: Some(len), ..self }
     }
 
-    /// The same, of bytes of this type (RFC 9110, 8.3).
+    /// The same with this content type (RFC 9110, 8.3).
     pub fn with_content_type(self, content_type: &'static str) -> Stream {
         Stream { content_type: Some(content_type), ..self }
     }
 
-    /// What its bytes are, if that is known.
+    /// The content type of its bytes, if that is known.
     pub fn content_type(&self) -> Option<&'static str> {
         self.content_type
     }
@@ -138,7 +138,7 @@ impl Stream {
 
     /// The bytes; `None` if somebody took them before.
     pub fn take(&self) -> Option<BytesToCome> {
-        // No one can have panicked while holding it.
+        // A poisoned lock is still good: no code panics while holding it.
         self.parts.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }
@@ -165,7 +165,7 @@ impl Value {
         Value::Map(Arc::new(entries.into_iter().map(|(key, value)| (key.into(), value)).collect()))
     }
 
-    /// What a user would call it.
+    /// The user's word for its type.
     pub fn sort(&self) -> &'static str {
         match self {
             Value::Null => "nothing",
@@ -180,10 +180,10 @@ impl Value {
         }
     }
 
-    /// The field `name` of a mapping; [`Value::Null`] if there is none, or this is no mapping.
+    /// The field `name` of a mapping; [`Value::Null`] if there is none, or this is not a mapping.
     ///
     /// # Errors
-    /// The field is made of something malformed.
+    /// The data that the field is made of is malformed.
     pub fn field(&self, name: &str) -> Result<Value, Error> {
         match self {
             Value::Map(map) => Ok(map.get(name).cloned().unwrap_or_default()),
@@ -192,8 +192,8 @@ impl Value {
         }
     }
 
-    /// The same for a packet that stays while its source goes on: a document that holds more than
-    /// itself, such as the buffer that it came in, is copied out of there.
+    /// The same value, for a packet that is kept while its source goes on. A document that keeps a
+    /// larger buffer alive, such as the one that it came in, is copied out of the buffer.
     #[must_use]
     pub fn compact(self) -> Value {
         match self {
@@ -202,22 +202,22 @@ impl Value {
         }
     }
 
-    /// The request that it is, for spans.
+    /// What spans say of this value, if it is a request.
     pub(crate) fn asked(&self) -> Option<AskedFor<'_>> {
         if let Value::Document(document) = self { document.asked() } else { None }
     }
 
-    /// The span that it is part of, as a request.
+    /// The caller's span, if this value is a request.
     pub(crate) fn context(&self) -> Option<SpanContext> {
         if let Value::Document(document) = self { document.context() } else { None }
     }
 
-    /// The text, if it is one.
+    /// The text, if this is a text.
     pub fn as_text(&self) -> Option<&str> {
         if let Value::Text(text) = self { Some(text) } else { None }
     }
 
-    /// Whether it holds values below more than so many lists and mappings.
+    /// Whether it has values nested in more than `levels` lists and mappings.
     pub fn is_deeper_than(&self, levels: usize) -> bool {
         let below = |value: &Value| levels == 0 || value.is_deeper_than(levels - 1);
         match self {
@@ -263,18 +263,19 @@ impl Value {
         }
     }
 
-    /// The same as JSON. Bytes become text, with what is no UTF-8 replaced; a number that is not
-    /// finite becomes nothing, and so do bytes to come.
+    /// The value as JSON. Bytes become text, with invalid UTF-8 replaced. A number that is not
+    /// finite becomes `null`, and so do bytes that are still to come.
     ///
     /// # Errors
     /// As for [`Value::field`].
     pub fn to_json(&self) -> Result<Json, Error> {
-        // A document that is malformed says more here than a serializer can.
+        // Resolved first, because a malformed document gives a better error here than through a
+        // serializer.
         serde_json::to_value(self.resolve()?).map_err(Error::new)
     }
 }
 
-/// As JSON, as [`Value::to_json`] has it, without that tree.
+/// The same JSON as from [`Value::to_json`], without a tree in between.
 impl Serialize for Value {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         match self {
@@ -299,7 +300,7 @@ impl From<Json> for Value {
             Json::Bool(value) => Value::Bool(value),
             Json::Number(number) => match number.as_i64() {
                 Some(value) => Value::Integer(value),
-                // Every other JSON number is a finite one.
+                // Every other JSON number is a finite double.
                 None => Value::Number(number.as_f64().unwrap_or_default()),
             },
             Json::String(text) => Value::text(text),
@@ -311,7 +312,8 @@ impl From<Json> for Value {
     }
 }
 
-/// By what they hold: a document equals the mapping of its fields, a whole number the same number.
+/// Compares content: a document equals the mapping of its fields, and a whole number equals the
+/// same number as a double.
 impl PartialEq for Value {
     fn eq(&self, other: &Value) -> bool {
         match (self, other) {

@@ -7,7 +7,7 @@ use bytestring::ByteString;
 
 use crate::Value;
 
-/// Values of a flow, and behind them those of its parent. Clones are the same values.
+/// Values of a flow, and behind them those of its parent. Clones share the values.
 #[derive(Clone)]
 pub struct FlowValues(Rc<Values>);
 
@@ -28,7 +28,7 @@ impl FlowValues {
         found.or_else(|| self.0.parent.as_ref()?.get(name))
     }
 
-    /// How many there are, those of parents too: a search goes through all of them.
+    /// How many values there are, those of parents included: a search goes through all of them.
     pub fn count(&self) -> usize {
         self.0.own.borrow().len() + self.0.parent.as_ref().map_or(0, FlowValues::count)
     }

@@ -1,26 +1,27 @@
-//! How the clock of another host stands to the own one, by stamps that came back: for logs and
-//! recordings. Nothing is judged by it.
+//! The difference of another host's clock to the local one, estimated from returned stamps: for
+//! logs and recordings. No decision depends on it.
 
-/// Two clocks run apart by this at most, in a million: crystals do by less. While NTP or PTP
-/// bends one of them faster, an estimate that is not renewed says too little.
+/// Two clocks drift apart by at most this, in parts per million; crystals drift less. While NTP or
+/// PTP adjusts one of them faster, the error of an estimate that is not renewed is larger than
+/// stated.
 pub const DRIFT_PPM: u64 = 100;
 
 /// An estimate of another host's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockEstimate {
-    /// When it was taken, by the own monotonic clock, ns.
+    /// When it was taken, by the local monotonic clock, ns.
     pub at_ns: u64,
-    /// The other's monotonic clock less the own one, ns.
+    /// The other host's monotonic clock minus the local one, ns.
     pub offset_ns: i64,
-    /// How much the offset may be wrong then, at most, ns.
+    /// The possible error of the offset at that time, ns.
     pub uncertainty_ns: u64,
 }
 
 impl ClockEstimate {
-    /// As NTP does it (RFC 5905, section 8): this host said `stamp_ns` by its own clock; the other
-    /// kept it for `held_ns`, said `there_ns` by its clock, and that came here at `now_ns`. The
-    /// truth lies where the ways there and back would each take half of what they took together,
-    /// or beside it by that half. `None` if the times contradict each other.
+    /// As in NTP (RFC 5905, section 8). This host sent `stamp_ns` by its own clock. The other host
+    /// kept it for `held_ns` and sent `there_ns` by its clock, which arrived here at `now_ns`. The
+    /// estimate assumes that both ways take the same time; the true value differs from it by at
+    /// most half of the round trip. `None` if the times contradict each other.
     pub fn of(stamp_ns: u64, held_ns: u64, there_ns: u64, now_ns: u64) -> Option<ClockEstimate> {
         let round_trip_ns = now_ns.checked_sub(stamp_ns)?.checked_sub(held_ns)?;
         let uncertainty_ns = round_trip_ns.div_ceil(2);
@@ -29,13 +30,14 @@ impl ClockEstimate {
         Some(ClockEstimate { at_ns: now_ns, offset_ns, uncertainty_ns })
     }
 
-    /// How wrong it may be at another time: the clocks run apart.
+    /// Its possible error at another time: the clocks drift.
     pub fn uncertainty_ns_at(&self, time_ns: u64) -> u64 {
         let drift_ns = u128::from(self.at_ns.abs_diff(time_ns)) * u128::from(DRIFT_PPM) / 1_000_000;
         self.uncertainty_ns.saturating_add(u64::try_from(drift_ns).unwrap_or(u64::MAX))
     }
 
-    /// The better one of it and a later one: it counts until drift has made it the worse one.
+    /// The better one of this estimate and a later one. This one is better until drift has made it
+    /// worse.
     pub fn or_later(self, later: ClockEstimate) -> ClockEstimate {
         let is_better = later.uncertainty_ns <= self.uncertainty_ns_at(later.at_ns);
         if is_better { later } else { self }
@@ -46,7 +48,8 @@ impl ClockEstimate {
 mod tests {
     use super::*;
 
-    /// Two hosts on a network whose two ways are random, and as unlike as they can be.
+    /// Two hosts on a network whose delays in the two directions are random, and as different as
+    /// possible.
     #[test]
     fn the_truth_is_never_further_away_than_said() {
         let mut random = fastrand::Rng::with_seed(7);
@@ -77,7 +80,7 @@ mod tests {
     fn a_sure_estimate_counts_until_drift_has_made_it_the_worse_one() {
         let of = |at_ns, uncertainty_ns| ClockEstimate { at_ns, offset_ns: 0, uncertainty_ns };
         let (sure, loose) = (of(0, 100_000), 300_000);
-        // At 100 us in a second it takes two seconds.
+        // At 100 us per second it takes two seconds.
         assert_eq!(sure.or_later(of(1_000_000_000, loose)), sure);
         assert_eq!(sure.or_later(of(2_000_000_000, loose)).uncertainty_ns, loose);
         assert_eq!(sure.or_later(of(1, 100_000)).at_ns, 1);

@@ -7,9 +7,9 @@
 //! ```text
 //!  0  "SNW" | version: 1
 //!  4  u16 echoes | u16 zero
-//!  8  u64 life of who sends: another number each time that it starts
+//!  8  u64 life of the sender: another number each time that it starts
 //! 16  u64 sequence: 1, 2 and so on within a life, of each key by itself
-//! 24  u64 when it was sent, ns since 1970 by the clock of who sends: for logs, and for them only
+//! 24  u64 when it was sent, ns since 1970 by the clock of the sender: for logs only
 //! 32  the echoes, 24 bytes each: u64 host | u64 life | u64 stamp, ns
 //!     the message: as many bytes as its type has
 //! ```
@@ -24,48 +24,49 @@ pub const ECHOES_MAX: usize = 64;
 const MAGIC: [u8; 4] = *b"SNW\x01";
 const ECHO_LEN: usize = 24;
 
-/// What is said of a message.
+/// The header of a message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MessageHeader {
-    /// Of who sends: another number each time that it starts.
+    /// The sender's life: another number each time that it starts.
     pub life: u64,
     /// Rises by one with each message of a key within a life.
     pub sequence: u64,
-    /// When it was sent, by the sender's clock, ns since 1970. Nothing is judged by it.
+    /// When it was sent, by the sender's clock, ns since 1970. No decision depends on it.
     pub sent_unix_ns: u64,
     /// The last stamp of each host that was heard.
     pub echoes: Vec<Echo>,
 }
 
-/// A stamp as its sender got it back.
+/// A stamp that returns to the host that sent it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Echo {
-    /// Who said it: [`host_number`](crate::host_number).
+    /// The host that sent the stamp: [`host_number`](crate::host_number).
     pub host: u64,
-    /// In which of its lives.
+    /// The life of that host.
     pub life: u64,
-    /// When, by its own monotonic clock, ns.
+    /// The stamp: a time of that host's own monotonic clock, ns.
     pub stamp_ns: u64,
 }
 
-/// Why bytes are no message.
+/// Why bytes are not a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Malformed {
-    /// Their length, which is not that of a header with its echoes and a message of so many bytes.
+    /// The length is wrong. It is not that of a header with its echoes and a message of `size`
+    /// bytes.
     Length {
-        /// Bytes that came.
+        /// Bytes that arrived.
         len: usize,
         /// Bytes of a message of the type.
         size: usize,
     },
-    /// They do not begin as a header does, or are of another version.
+    /// The bytes do not begin like a header, or are of another version.
     Magic,
-    /// More echoes than may be.
+    /// More echoes than allowed.
     Echoes(u16),
 }
 
 impl MessageHeader {
-    /// The header and the message behind it, as bytes.
+    /// The header followed by the message, as bytes.
     ///
     /// # Panics
     /// With more than [`ECHOES_MAX`] echoes.
@@ -88,10 +89,10 @@ impl MessageHeader {
         bytes
     }
 
-    /// The header before a message of `size` bytes, and that message.
+    /// The header in front of a message of `size` bytes, and that message.
     ///
     /// # Errors
-    /// They are none.
+    /// The bytes are malformed.
     pub fn read(bytes: &[u8], size: usize) -> Result<(MessageHeader, &[u8]), Malformed> {
         let wrong = Malformed::Length { len: bytes.len(), size };
         let (header, message) = MessageHeader::split(bytes).map_err(|error| match error {
@@ -101,10 +102,10 @@ impl MessageHeader {
         if message.len() == size { Ok((header, message)) } else { Err(wrong) }
     }
 
-    /// The header before a message of whatever length, and that message.
+    /// The header in front of a message of any length, and that message.
     ///
     /// # Errors
-    /// They are none.
+    /// The bytes are malformed.
     pub fn split(bytes: &[u8]) -> Result<(MessageHeader, &[u8]), Malformed> {
         let wrong = Malformed::Length { len: bytes.len(), size: 0 };
         let (head, rest) = bytes.split_at_checked(HEADER_LEN).ok_or(wrong)?;
@@ -175,7 +176,7 @@ mod tests {
         }
     }
 
-    /// As docs/hosts.md has it for other programs.
+    /// As docs/hosts.md describes it for other programs.
     #[test]
     fn the_bytes_are_those_of_the_table() {
         let echoes = vec![Echo { host: 4, life: 5, stamp_ns: 6 }];

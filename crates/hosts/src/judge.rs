@@ -1,60 +1,60 @@
-//! Whether a message that came from another host is fresh.
+//! Whether a message from another host is fresh.
 
 use std::collections::VecDeque;
 
 use crate::header::MessageHeader;
 
-/// Lives of a sender that are over and still remembered.
+/// Most past lives of a sender that are remembered.
 const OVER_MAX: usize = 16;
 
-/// Judges the messages of one key, for who receives them.
+/// Judges the messages of one key, at the receiver.
 #[derive(Debug)]
 pub struct Judge {
-    /// Who judges: its number, and its life.
+    /// The number and the life of the host that judges.
     host: u64,
     life: u64,
-    /// Oldest stamp that is obeyed, ns.
+    /// Greatest age of a stamp that is accepted, ns.
     after_ns: u64,
-    /// The life of who sends, and its last sequence.
+    /// The sender's life, and its last sequence.
     last: Option<(u64, u64)>,
-    /// Lives that came before; nothing of them is obeyed any more.
+    /// Earlier lives of the sender. Their messages are no longer accepted.
     over: VecDeque<u64>,
 }
 
-/// What a message is.
+/// The result for a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Freshness {
-    /// It may be obeyed until its stamp is too old, too.
+    /// The message may be obeyed, until its stamp is too old.
     Fresh {
-        /// When this host said the stamp in it, by its own monotonic clock, ns.
+        /// The stamp in it: when this host sent it, by its own monotonic clock, ns.
         stamp_ns: u64,
         /// Messages of the same life that were skipped before it.
         lost: u64,
     },
-    /// Its stamp is older than it may be.
+    /// Its stamp is too old.
     Late {
-        /// So old, ns.
+        /// The age of the stamp, ns.
         age_ns: u64,
     },
-    /// It was seen, or one that was sent after it; or its sender has started anew since.
+    /// This message or a later one was received already, or its sender has restarted since.
     Old,
-    /// It has no stamp of this life of this host: its sender has heard none yet, or is no part of
-    /// the graph.
+    /// It has no stamp of this life of this host: its sender has not heard any yet, or is not part
+    /// of the graph.
     Unstamped,
 }
 
 impl Judge {
-    /// For messages whose stamps this host said in this life, at most `after_ns` ago.
+    /// For messages with stamps that this host sent in this life, at most `after_ns` ago.
     pub fn new(host: u64, life: u64, after_ns: u64) -> Judge {
         Judge { host, life, after_ns, last: None, over: VecDeque::with_capacity(OVER_MAX) }
     }
 
-    /// Judges a message that is there at `now_ns` of the monotonic clock by which stamps are said.
-    /// What is not fresh leaves no trace: it cannot make others old.
+    /// Judges a message that is there at `now_ns` of the monotonic clock that stamps are taken
+    /// from. A message that is not fresh changes nothing: it cannot make others old.
     pub fn judge(&mut self, header: &MessageHeader, now_ns: u64) -> Freshness {
         let own = |echo: &&crate::Echo| (echo.host, echo.life) == (self.host, self.life);
         let Some(echo) = header.echoes.iter().find(own) else { return Freshness::Unstamped };
-        // A stamp that is still to come was never said.
+        // A stamp from the future was never sent.
         let Some(age_ns) = now_ns.checked_sub(echo.stamp_ns) else { return Freshness::Unstamped };
         if age_ns > self.after_ns {
             return Freshness::Late { age_ns };

@@ -1,12 +1,12 @@
-//! Under which keys hosts say what.
+//! The keys under which hosts send.
 
-/// The key of what a port sends: `sinew/<graph>/<host>/<node>/<port>/<hash of the type>`. Nodes of
-/// blocks have `/` in their names, and so more parts.
+/// The key of what a port sends: `sinew/<graph>/<host>/<node>/<port>/<hash of the type>`. Nodes in
+/// blocks have `/` in their names, and so their keys have more parts.
 pub fn message_key(graph: &str, host: &str, node: &str, port: &str, hash: u32) -> String {
     format!("sinew/{graph}/{host}/{node}/{port}/{hash:08x}")
 }
 
-/// The key under which a host says its stamps.
+/// The key under which a host sends its stamps.
 pub fn stamp_key(graph: &str, host: &str) -> String {
     format!("sinew/{graph}/{host}/@stamp")
 }
@@ -17,7 +17,7 @@ pub fn call_key(graph: &str, host: &str, caller: &str, node: &str, input: &str) 
     format!("sinew/{graph}/{host}/@call/{caller}/{node}/{input}")
 }
 
-/// The number that stands for a host: FNV-1a of its name, 64 bits
+/// The number of a host: FNV-1a of its name, 64 bits
 /// (<http://www.isthe.com/chongo/tech/comp/fnv/>).
 pub fn host_number(name: &str) -> u64 {
     name.bytes().fold(0xcbf2_9ce4_8422_2325, |number, byte| {

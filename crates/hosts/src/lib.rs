@@ -1,11 +1,11 @@
-//! What the hosts of one graph say to each other: a message with its header, and by that how old it
-//! is. Bytes and arithmetic only; what carries them stands elsewhere.
+//! What the hosts of one graph send to each other: a message with its header, from which its age
+//! follows. This crate has only bytes and arithmetic; the transport is elsewhere.
 //!
-//! Two hosts share no clock, and need none. Who receives commands says its own time again and
-//! again: a *stamp*. Who sends copies the last stamp that it has heard into each message, and
-//! who receives sees by its own clock how long ago it said that. A command is younger than the
-//! stamp in it, so one whose stamp is young is young. After an outage, what lay in buffers has old
-//! stamps, in whatever order and however quickly it comes.
+//! Two hosts share no clock, and need none. The receiver of commands sends its own time again and
+//! again: a *stamp*. The sender copies the last stamp that it has heard into each message. When the
+//! message arrives, the receiver sees by its own clock how long ago it sent that stamp. A command
+//! is younger than the stamp in it, so a command with a young stamp is young. After an outage,
+//! messages from buffers have old stamps, in whatever order and however quickly they arrive.
 
 mod clock;
 mod header;

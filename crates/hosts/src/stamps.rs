@@ -4,29 +4,29 @@ use crate::header::{ECHOES_MAX, Echo};
 
 /// The stamps of other hosts that were heard.
 ///
-/// A sender that stood still must not give an old message a new stamp: stopped for ten seconds
-/// between a stamp that it has heard and a message that waits to be read, it would make that
-/// message young. So it works in turns: it [takes](Stamps::begin) the stamps that are there,
-/// reads and sends all messages with those of the turn *before*, and only then puts the taken ones
-/// in their place. A message that is read in a turn was written after the reading of the turn
-/// before had begun, and so after the stamps in it were heard.
+/// A sender that was stopped must not give an old message a new stamp. If it were stopped for ten
+/// seconds between hearing a stamp and reading a message that waits, that message would seem young.
+/// So the sender works in turns: it [takes](Stamps::begin) the current stamps, reads and sends all
+/// messages with the stamps of the turn *before*, and only then replaces these by the taken ones. A
+/// message that is read in a turn was written after the reading of the turn before had begun, and
+/// so after the stamps in it were heard.
 #[derive(Debug, Default)]
 pub struct Stamps {
-    /// What the messages of this turn get.
+    /// The stamps for the messages of this turn.
     current: Vec<Echo>,
-    /// The newest of each host.
+    /// The newest stamp of each host.
     heard: Vec<Echo>,
 }
 
-/// The stamps that were there as a turn began.
+/// The stamps that were known when a turn began.
 #[derive(Debug)]
 #[must_use = "a turn that does not end sends old stamps for ever"]
 pub struct Turn(Vec<Echo>);
 
 impl Stamps {
-    /// A host has said a stamp. One of the same life that is older than the last, such as one that
-    /// was overtaken, changes nothing. Of more than [`ECHOES_MAX`] hosts those that come last are
-    /// not heard.
+    /// Takes a stamp that another host has sent. A stamp of the same life that is older than the
+    /// last, such as one that was overtaken, changes nothing. With more than [`ECHOES_MAX`] hosts,
+    /// the ones that come last are ignored.
     pub fn hear(&mut self, echo: Echo) {
         let has_room = self.heard.len() < ECHOES_MAX;
         match self.heard.iter_mut().find(|it| it.host == echo.host) {
@@ -37,17 +37,17 @@ impl Stamps {
         }
     }
 
-    /// Begins a turn: before the first message is read.
+    /// Begins a turn, before the first message is read.
     pub fn begin(&self) -> Turn {
         Turn(self.heard.clone())
     }
 
-    /// What the messages that are read in this turn get.
+    /// The stamps for the messages that are read in this turn.
     pub fn echoes(&self) -> &[Echo] {
         &self.current
     }
 
-    /// Ends the turn: after the last message was read.
+    /// Ends the turn, after the last message was read.
     pub fn end(&mut self, turn: Turn) {
         self.current = turn.0;
     }
@@ -81,8 +81,8 @@ mod tests {
         assert_eq!(newest(&mut stamps).len(), ECHOES_MAX);
     }
 
-    /// A sender that stands still at every place of its turn, one after the other, while a message
-    /// waits and stamps come. The stamp that the message gets must be older than the message.
+    /// A sender that is stopped at every place of its turn, one after another, while a message
+    /// waits and stamps arrive. The stamp that the message gets must be older than the message.
     #[test]
     fn who_stands_still_makes_no_old_message_young() {
         for place in 0..4 {
@@ -96,11 +96,11 @@ mod tests {
                 stands(0, &mut now_ns, &mut stamps);
                 let begun = stamps.begin();
                 stands(1, &mut now_ns, &mut stamps);
-                // What waits is read now, with the stamps of the turn before.
+                // The waiting message is read now, with the stamps of the turn before.
                 if let (Some(written_ns), [echo]) = (written_ns.take(), stamps.echoes()) {
                     assert!(echo.stamp_ns <= written_ns, "in turn {turn}, place {place}");
                 }
-                // A node writes just after the last look.
+                // A node writes just after the last poll.
                 written_ns = Some(now_ns);
                 stands(2, &mut now_ns, &mut stamps);
                 stamps.end(begun);

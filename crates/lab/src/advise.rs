@@ -1,6 +1,6 @@
 //! What a graph should be on this machine: every sensible alternative of thread layout and link
-//! options is measured with stand-ins for its nodes, and the best that keeps the requirements is
-//! said, with the edits that make it so.
+//! options is measured with stand-ins for its nodes. The result names the best alternative that
+//! keeps the requirements, with the edits of the spec that lead to it.
 
 mod alternatives;
 mod candidates;
@@ -34,61 +34,62 @@ use crate::report::{Row, ScenarioReport};
 use crate::rounds::{Contender, Session, measure};
 use crate::scenario::CannotRun;
 
-/// What all rounds may take together, starting and stopping among it, about; the last turns not.
+/// About how long all rounds may take together, with starting and stopping. The last turns are not
+/// part of it.
 const BUDGET: Duration = Duration::from_secs(38);
-/// What a turn takes at least and at most, beside starting and stopping.
+/// Least and most time of a turn, without starting and stopping.
 const SHARE_MIN: Duration = Duration::from_millis(150);
 const SHARE_MAX: Duration = Duration::from_millis(800);
-/// A turn holds so many periods at least: with fewer there is no median.
+/// A turn holds at least this many periods: with fewer there is no median.
 const PERIODS_MIN: u32 = 40;
-/// Longest period, ns: a turn of the most periods would take longer than two seconds, and all
-/// turns longer than some minutes.
+/// Longest period, ns. With a longer one, a turn of `PERIODS_MIN` periods would take longer than
+/// two seconds, and all turns longer than some minutes.
 const PERIOD_NS_MAX: u64 = 50_000_000;
-/// The turns of each alternative.
+/// How many turns each alternative has.
 pub const ROUNDS: u32 = 5;
-/// Most choices that are run with the graph's own nodes, until one holds.
+/// How many choices at most are run with the graph's own nodes, until one holds.
 const TRIES: usize = 3;
 /// The name of the report.
 const NAME: &str = "advise";
 
-/// What a graph could be: all that compile, keep what must stand between nodes, and differ from
-/// each other. The first is what stands there.
+/// What a graph could be: all alternatives that compile, keep what must stand between nodes, and
+/// differ from each other. The first is the graph as it is.
 pub struct Alternatives<'a> {
     spec: &'a Spec,
     plan: &'a Plan,
     kinds: &'a [&'static Kind],
     candidates: Vec<Candidate>,
-    /// Plans that are measured already.
+    /// Signatures of the plans that are already among the candidates.
     signatures: HashSet<String>,
-    /// What is to be said of those that were left out.
+    /// What to say about the alternatives that were left out.
     notes: Vec<String>,
 }
 
 /// How long the nodes compute.
 pub enum ExecutionTimes {
-    /// As a report says of each node of the plan, ns: nothing moves.
+    /// As a report says for each node of the plan, ns. Nothing is run with its own nodes then.
     Reported(Vec<Option<u64>>),
-    /// As they were seen just now. The choice is then run with its own nodes, too.
+    /// As they were just observed. The choice is then also run with the graph's own nodes.
     Observed(Observation),
 }
 
-/// What is said of a graph.
+/// What is advised for a graph.
 pub struct Advice {
-    /// All that was measured; the first row is what stands there.
+    /// All that was measured; the first row is the graph as it is.
     pub report: ScenarioReport,
-    /// Which row is taken, and why not the others.
+    /// Which row is chosen, and why not the others.
     pub choice: Choice,
-    /// What stands there, and the choice if it is another one, as they ran with the graph's own
-    /// nodes; nothing where nothing may move.
+    /// The graph as it is, and the choice if that is another one, as they ran with the graph's own
+    /// nodes. Empty if nothing may move.
     pub own_nodes: Vec<Row>,
-    /// The edits of the spec that make it so; none if it stays.
+    /// The edits of the spec that lead to the choice; none if the graph stays as it is.
     pub changes: Vec<Change>,
-    /// The spec with them.
+    /// The spec with these edits.
     pub text: String,
 }
 
 impl<'a> Alternatives<'a> {
-    /// Finds them. `plan` was made of `spec` with these kinds. Nothing is run.
+    /// Finds the alternatives. `plan` was made from `spec` with these kinds. Nothing is run.
     ///
     /// # Errors
     /// There is nothing to choose, or the core cannot be measured on its own.
@@ -106,9 +107,9 @@ impl<'a> Alternatives<'a> {
         Ok(all)
     }
 
-    /// Measures them and chooses. Starts and stops processes; blocks for about a minute, or until
-    /// the session is stopped. Where the nodes were observed, the choice is run with them: its
-    /// actuators move.
+    /// Measures the alternatives and chooses. Starts and stops processes; blocks for about a
+    /// minute, or until the session is stopped. If the nodes were observed, the choice is also run
+    /// with them: its actuators move.
     pub fn measure(mut self, times: &ExecutionTimes, rounds: u32, session: &Session<'_>) -> Advice {
         let busy_ns = match times {
             ExecutionTimes::Reported(busy_ns) => busy_ns,
@@ -139,7 +140,7 @@ impl<'a> Alternatives<'a> {
         self.advice(report, choice, own_nodes)
     }
 
-    /// What follows from the figures.
+    /// The advice that follows from the figures.
     fn advice(self, mut report: ScenarioReport, choice: Choice, own_nodes: Vec<Row>) -> Advice {
         let measured = self.measured(&report.rows);
         let at = choice.chosen.unwrap_or(0);
@@ -193,8 +194,8 @@ impl<'a> Alternatives<'a> {
         choose(&self.measured(rows), ruled_out, objective(self.plan), period_ns)
     }
 
-    /// The candidates that lay the threads out as this one and give all links one way, and what
-    /// their figures say of each link.
+    /// The candidates that have the same thread layout as candidate `at` and give all links the
+    /// same way, and what their figures say about each link.
     fn of_links(&self, at: usize, measured: &[Measured<'_>]) -> (Vec<usize>, Vec<OfLink>) {
         let layout = self.candidates[at].alternative.layout;
         let is_one = |at: &usize| {
@@ -208,8 +209,9 @@ impl<'a> Alternatives<'a> {
         (same, links)
     }
 
-    /// A way of its own for each link, in every layout where links do not agree on one, is measured
-    /// beside what stands there and the best so far. All others are out.
+    /// In every layout whose links do not agree on one way, gives each link a way of its own.
+    /// Measures these candidates beside the graph as it is and the best so far. All other
+    /// candidates are ruled out.
     fn last_turns(
         &mut self,
         report: &mut ScenarioReport,
@@ -259,8 +261,8 @@ impl<'a> Alternatives<'a> {
         made.into_iter().for_each(|alternative| self.add(alternative));
     }
 
-    /// Runs the choice with the graph's own nodes, and another one if it does not hold: the figures
-    /// of the one that holds, if that is not what stands there.
+    /// Runs the choice with the graph's own nodes, and another choice if that one does not hold.
+    /// Returns the figures of the choice that holds, unless that is the graph as it is.
     fn with_own_nodes(
         &self,
         stands: &Observation,
@@ -332,7 +334,7 @@ fn period_ns_max(plan: &Plan) -> Option<u64> {
     plan.domains.iter().filter_map(|domain| Some(domain.realtime()?.period_ns)).max()
 }
 
-/// How long a turn is.
+/// How long a turn is, without starting and stopping.
 fn share(plan: &Plan, count: usize, rounds: u32) -> Duration {
     let turns = u32::try_from(count).unwrap_or(u32::MAX).saturating_mul(rounds).max(1);
     let period = Duration::from_nanos(period_ns_max(plan).unwrap_or_default());
@@ -353,7 +355,7 @@ fn row_of(Candidate { alternative, request, .. }: &Candidate) -> Row {
     ])
 }
 
-/// Every node of the core is imitated.
+/// Stand-ins for every node of the core.
 fn stand_ins(core: &Plan, busy_ns: &HashMap<String, Option<u64>>) -> Vec<Injection> {
     let busy_ns = |name: &str| busy_ns.get(name).copied().flatten().unwrap_or(0);
     let nodes = core.nodes.iter().enumerate();

@@ -1,23 +1,23 @@
-//! What a ratio is to be, and whether it is.
+//! What a ratio should be, and whether it is.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use sinew_figures::Interval;
 
-/// What a ratio is to be.
+/// What a ratio should be.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Bar {
-    /// So much or more.
+    /// This much or more.
     AtLeast(f64),
-    /// So much or less.
+    /// This much or less.
     AtMost(f64),
-    /// So near to one: 0.05 is from 0.95 to 1.05.
+    /// As near to one as this: 0.05 means from 0.95 to 1.05.
     Within(f64),
 }
 
 impl Bar {
-    /// Whether it is reached: only if the whole interval is on the good side, and firm.
+    /// Whether the ratio reaches the bar: only if the whole interval is on the good side, and firm.
     pub fn holds(self, ratio: Interval) -> Holds {
         let (reached, missed) = match self {
             Bar::AtLeast(bar) => (ratio.low >= bar, ratio.high < bar),
@@ -53,19 +53,19 @@ impl fmt::Display for Bar {
 pub enum Holds {
     /// It does.
     Yes,
-    /// Its direction does, its figures do not; or only part of it was seen.
+    /// Its direction holds but its figures do not, or only part of it was seen.
     Partly,
     /// It does not.
     No,
     /// The noise is larger than the difference.
     NotDistinguishable,
-    /// Nothing here speaks to it.
+    /// Nothing that was measured here says anything about it.
     NotMeasured,
 }
 
 impl Holds {
-    /// Of a claim that speaks of several things, from what holds of each: in part if it holds of
-    /// some; it does not if it holds of none, and one is known.
+    /// For a claim about several things, from what holds for each. It holds partly if it holds for
+    /// some of them. It does not hold if it holds for none and at least one result is known.
     pub fn of_all(all: &[Holds]) -> Holds {
         let is = |what| move |holds: &Holds| *holds == what;
         match all {
@@ -77,7 +77,7 @@ impl Holds {
         }
     }
 
-    /// This, if all that it follows from is firm.
+    /// This result, if all ratios that it follows from are firm.
     pub fn if_firm(self, of: &[Interval]) -> Holds {
         if of.iter().all(Interval::is_firm) { self } else { Holds::NotDistinguishable }
     }

@@ -1,8 +1,8 @@
 //! Two programs, or two reports, row by row: which rows cost more in the new one than in the old.
 //!
-//! Programs run the same scenarios in turns and give one figure of each row in every round, so
-//! that what the machine does meanwhile hits both; of reports the rounds that they hold are set
-//! side by side. What follows for a row says `judge`.
+//! Programs run the same scenarios in turns and give one figure of each row in every round, so that
+//! whatever the machine does meanwhile affects both. For two reports, the rounds that they hold are
+//! compared. `judge` says what follows for a row.
 
 mod input;
 mod judge;
@@ -24,7 +24,7 @@ use sinew_figures::units::counted;
 use crate::headlines::{Headline, of_rounds, of_run};
 use crate::report::{Build, ScenarioReport};
 
-/// One of the two.
+/// One of the two programs or reports.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Contestant {
     /// Its file.
@@ -33,16 +33,16 @@ pub struct Contestant {
     pub build: Option<Build>,
 }
 
-/// What came out.
+/// The result of a comparison.
 #[derive(Clone, Debug, Serialize)]
 pub struct Comparison {
-    /// What was there.
+    /// The old one.
     pub old: Contestant,
-    /// What is to be judged.
+    /// The new one, which is judged.
     pub new: Contestant,
     /// Where both were measured.
     pub machine: Machine,
-    /// What is still the same, as a share.
+    /// The change, as a share, up to which a figure counts as the same.
     pub threshold: f64,
     /// Whether it was interrupted.
     pub partial: bool,
@@ -60,27 +60,27 @@ pub struct ComparedRow {
     /// What the figure is of.
     #[serde(flatten)]
     pub headline: Headline,
-    /// Of the old one, round by round.
+    /// Figures of the old one, round by round.
     pub old: Vec<f64>,
-    /// Of the new one.
+    /// Figures of the new one, round by round.
     pub new: Vec<f64>,
-    /// What follows.
+    /// What follows from them.
     #[serde(flatten)]
     pub judged: Outlook,
 }
 
-/// Nothing can be compared, and why.
+/// Why nothing can be compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CannotCompare(pub String);
 
-/// All figures of one side: of each its rounds.
+/// All figures of one side: the rounds of each.
 type Rounds = Vec<(Headline, Vec<f64>)>;
 
 impl Comparison {
-    /// Of reports that two programs gave in turns.
+    /// Compares reports that two programs gave in turns.
     ///
     /// # Errors
-    /// Why nothing can be said: no row was measured by both.
+    /// If no row was measured by both; the error says why.
     pub fn of_programs(
         files: [&str; 2],
         found: &TurnReports,
@@ -110,10 +110,10 @@ impl Comparison {
         this.finish(reports())
     }
 
-    /// Of two reports.
+    /// Compares two reports.
     ///
     /// # Errors
-    /// In what they differ so that their figures say nothing of each other.
+    /// If they differ in something that makes their figures incomparable; the error names it.
     pub fn of_reports(
         files: [&str; 2],
         reports: [&ScenarioReport; 2],
@@ -172,14 +172,14 @@ impl Comparison {
         Comparison { old, new, machine, threshold, partial: false, rows: vec![], notes: vec![] }
     }
 
-    /// Adds the rows of a scenario: those of both, and those that one of them lacks.
+    /// Adds the rows of a scenario: those that both have, and those that one of them lacks.
     fn add(&mut self, scenario: &str, old: Rounds, mut new: Rounds, is_paired: bool) {
         let scenario = || scenario.to_owned();
         for (headline, old) in old {
             let at = new.iter().position(|(of, _)| *of == headline);
             let (new, judged) = match at.map(|at| new.remove(at).1) {
                 None => (vec![], Outlook::not_shown("the new one has no such figure")),
-                // Rounds that do not belong together say nothing.
+                // If the numbers of rounds differ, the rounds are not pairs and show nothing.
                 Some(new) if is_paired && new.len() != old.len() => {
                     let why = format!("not in every run: {} and {}", old.len(), new.len());
                     (new, Outlook::not_shown(why))
@@ -197,7 +197,8 @@ impl Comparison {
         }
     }
 
-    /// What needs a look first; nothing is said of nothing.
+    /// Sorts the rows of each scenario: what needs a look comes first. A comparison without rows is
+    /// an error.
     fn finish<'a>(
         mut self,
         mut reports: impl Iterator<Item = (&'a ScenarioReport, &'a ScenarioReport)>,
@@ -213,7 +214,7 @@ impl Comparison {
         Ok(self)
     }
 
-    /// How many rows became so.
+    /// How many rows have this result.
     pub fn count(&self, change: Shift) -> usize {
         self.rows.iter().filter(|row| row.judged.change == change).count()
     }
@@ -224,9 +225,9 @@ impl Comparison {
     }
 }
 
-/// Takes out each P99 that some runs have and others not: there were too few values by chance. One
-/// that all runs of the one have and no run of the other stays, and is not shown. How many those
-/// are.
+/// Takes out each P99 that only some runs have: whether there were enough values for it was chance.
+/// One that all runs of one side and no run of the other have stays, and counts as not shown.
+/// Returns how many were taken out.
 fn leave_out_rare(old: &mut Rounds, new: &mut Rounds, runs: usize) -> usize {
     let runs_with = |of: &Headline, rounds: &Rounds| {
         rounds.iter().find(|(other, _)| other == of).map_or(0, |(_, figures)| figures.len())
@@ -246,7 +247,8 @@ fn leave_out_rare(old: &mut Rounds, new: &mut Rounds, runs: usize) -> usize {
     rare.len()
 }
 
-/// The figures of each headline, run by run. One that a run lacks is shorter than the others.
+/// The figures of each headline, run by run. A headline that a run lacks has fewer figures than the
+/// others.
 fn of_runs(reports: &[ScenarioReport]) -> Rounds {
     let mut all: Rounds = vec![];
     for (headline, figure) in reports.iter().flat_map(of_run) {

@@ -1,5 +1,5 @@
-//! What the lab and its drills run: a graph of the user's, or one with the arm, whose files are
-//! part of this program so that both work from anywhere.
+//! The graphs that the lab and its drills run: a graph of the user's, or one with the arm, whose
+//! files are part of this program so that both work from anywhere.
 
 use std::fs;
 use std::path::PathBuf;
@@ -15,17 +15,17 @@ use sinew_runtime::run::{Run, RunRequest};
 use sinew_spec::plan::{Board, Plan, Release, TargetMachine, Thread};
 use sinew_spec::{GuestImage, SpecSource, compile, images_of, wanted_of};
 
-/// The arm's spec, as it stands in `graphs/arm`.
+/// The arm's spec, as in `graphs/arm`.
 pub(crate) const ARM: &str = include_str!("../../../graphs/arm/arm.yaml");
-/// The arm with what writes and serves beside it.
+/// The arm with services beside it that write files and serve HTTP.
 const BESIDE: &str = include_str!("drill/beside.yaml");
-/// The files that it names.
+/// The files that the arm's spec names.
 const FILES: [(&str, &str); 2] = [
     ("irb120.urdf", include_str!("../../../graphs/arm/irb120.urdf")),
     ("square.csv", include_str!("../../../graphs/arm/square.csv")),
 ];
 
-/// The arm, which goes around until it is stopped.
+/// The arm, which goes around its square until it is stopped.
 ///
 /// # Errors
 /// What is wrong with its spec on this machine.
@@ -34,7 +34,7 @@ pub fn arm(nodes: &Kinds, cpus: &[u32]) -> Result<RunRequest, String> {
     compiled("arm.yaml", ARM.into(), overrides, &nodes.catalogue(), cpus)
 }
 
-/// The arm with services beside it, if these are all the kinds that it needs.
+/// The arm with services beside it, if `nodes` has all the kinds that it needs.
 ///
 /// # Errors
 /// As for [`arm`].
@@ -42,8 +42,8 @@ pub fn beside(nodes: &Kinds, cpus: &[u32]) -> Result<RunRequest, String> {
     compiled("beside.yaml", BESIDE.into(), vec![], &nodes.catalogue(), cpus)
 }
 
-/// A spec over the files in [`folder`], the arm's among them, to be run as it is planned and
-/// without a fault on purpose.
+/// Compiles a spec that may use the files in [`folder`], among them the arm's. The graph runs as
+/// planned, without an injected fault.
 ///
 /// # Errors
 /// What is wrong with it on this machine.
@@ -72,7 +72,7 @@ pub(crate) fn compiled(
     ))
 }
 
-/// The table of an image that a spec names.
+/// Reads the table of an image that a spec names.
 fn read_image((image, board): (String, Board)) -> GuestImage {
     let table = image::read(&folder().join(&image), BoardRow::of(board));
     GuestImage { image, board, table: table.map(|image| image.table().to_vec()) }
@@ -104,9 +104,9 @@ impl Files {
         Ok(files)
     }
 
-    /// Removes them; for a process that is about to end without dropping this.
+    /// Removes the files; for a process that is about to end without dropping this.
     pub fn remove() {
-        // What cannot be removed is in the folder for what is temporary.
+        // What cannot be removed is in the folder for temporary files.
         let _ = fs::remove_dir_all(folder());
     }
 }
@@ -117,7 +117,7 @@ impl Drop for Files {
     }
 }
 
-/// The thread whose cycles go around: the first that the clock releases.
+/// The thread whose cycles go around the whole loop: the first that the clock releases.
 pub(crate) fn leader(plan: &Plan) -> Option<ThreadId> {
     let mut domains = plan.domains.iter().enumerate();
     domains.find_map(|(domain, planned)| {
@@ -140,9 +140,9 @@ pub(crate) fn faults(run: &Run) -> String {
     format!("the graph faulted: {}", faults.join("; "))
 }
 
-/// The nodes of the arm as graphs/arm/arm.yaml has them: the domain of each, and the options of a
-/// link from one to another, after a comma. `listeners` are further targets of what the drives
-/// report, each after a comma.
+/// The nodes of the arm as in graphs/arm/arm.yaml. `domain` gives the domain of each node, and
+/// `options` the options of a link from one node to another, after a comma. `listeners` are further
+/// targets of what the drives report, each after a comma.
 pub(crate) fn arm_nodes(
     domain: impl Fn(&str) -> String,
     options: impl Fn(&str, &str) -> String,

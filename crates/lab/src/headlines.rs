@@ -1,5 +1,5 @@
-//! The figures by which a row is told from the same row of another report: of each time the
-//! median and P99, of the single figures those of which it is plain which way is better.
+//! The figures by which a row is compared with the same row of another report: the median and P99
+//! of each time, and those single figures for which it is clear which direction is better.
 
 use serde::Serialize;
 use sinew_figures::short::rate;
@@ -12,19 +12,19 @@ use crate::report::{Figure, Measure, Row, ScenarioReport};
 pub struct Headline {
     /// The row.
     pub row: String,
-    /// The measure and what of it, or the single figure.
+    /// The measure and its statistic, or the name of the single figure.
     pub measure: String,
-    /// `ns` of all times.
+    /// `ns` for all times.
     pub unit: String,
-    /// Whether more of it is better.
+    /// Whether higher is better.
     pub higher_is_better: bool,
 }
 
-/// What stands behind a measure's name.
+/// The suffix of a measure's name.
 const P99: &str = " P99";
 
 impl Headline {
-    /// Whether it is a percentile, of which a run with few values has none.
+    /// Whether it is a P99, which a run with few values does not have.
     pub(crate) fn is_p99(&self) -> bool {
         self.measure.ends_with(P99)
     }
@@ -32,7 +32,7 @@ impl Headline {
 
 /// A figure with its unit.
 pub(crate) fn written(unit: &str, figure: f64) -> String {
-    /// From here on all digits would be more than anybody reads.
+    /// From here on, all digits would be more than anybody reads.
     const SHORT_FROM: f64 = 10_000.0;
     match unit {
         "ns" => time(figure),
@@ -41,7 +41,7 @@ pub(crate) fn written(unit: &str, figure: f64) -> String {
     }
 }
 
-/// One figure of each for the whole run.
+/// One value of each headline for the whole run.
 pub(crate) fn of_run(report: &ScenarioReport) -> Vec<(Headline, f64)> {
     let row = |row: &Row| {
         let id = row.id();
@@ -60,7 +60,7 @@ pub(crate) fn of_run(report: &ScenarioReport) -> Vec<(Headline, f64)> {
     report.rows.iter().filter(|row| row.skipped.is_none()).flat_map(row).collect()
 }
 
-/// Those that a report holds of every round: the medians of its times.
+/// The values that a report holds for every round: the medians of its times.
 pub(crate) fn of_rounds(report: &ScenarioReport) -> Vec<(Headline, Vec<f64>)> {
     let row = |row: &Row| {
         let id = row.id();
@@ -74,7 +74,7 @@ fn time_of(row: &str, measure: String) -> Headline {
     Headline { row: row.into(), measure, unit: "ns".into(), higher_is_better: false }
 }
 
-/// Nothing of counts and of what belongs to the machine: more of them is neither good nor bad.
+/// Leaves out counts and figures of the machine: more of them is neither good nor bad.
 fn single(row: &str, Figure { name, unit, .. }: &Figure) -> Option<Headline> {
     let higher_is_better = match unit.as_str() {
         "1/s" | "Hz" => true,

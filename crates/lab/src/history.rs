@@ -1,8 +1,8 @@
-//! The same rows over many commits: one figure of each report, in the order of the commits, and
-//! where the level of a row changes ([`change_points`]).
+//! The same rows over many commits: one figure from each report, in the order of the commits, and
+//! the places where the level of a row changes ([`change_points`]).
 //!
-//! Where the figures come from does not matter: a [`Sighting`] is a commit, a row and a figure.
-//! Reports of the lab are one source of them, the file of the gate of instruction counts another.
+//! The source of the figures does not matter: a [`Sighting`] is a commit, a row and a figure. One
+//! source is reports of the lab, another is the file of the gate of instruction counts.
 
 mod gate;
 mod input;
@@ -23,16 +23,16 @@ use crate::headlines::Headline;
 /// Where a figure was seen.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct SeenAt {
-    /// The commit in short; none if the report does not know it.
+    /// The short form of the commit; `None` if the report does not know it.
     pub commit: Option<String>,
-    /// When that was committed, seconds since 1970: it orders the figures.
+    /// When that was committed, seconds since 1970. The figures are sorted by it.
     pub committed_s: Option<u64>,
     /// The file.
     pub file: String,
     /// Why the figure is what it is, if the file says so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
-    /// Where its version stands among those of the gate's file, oldest first; 0 for a report.
+    /// Index of its version among those of the gate's file, oldest first; 0 for a report.
     #[serde(skip)]
     place: usize,
 }
@@ -40,7 +40,7 @@ pub struct SeenAt {
 /// A figure of a row at a commit.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sighting {
-    /// What may stand in one series: the same scenario in the same form, on the same machine.
+    /// What a figure must share with others to be in one series: scenario, form and machine.
     pub series: String,
     /// What the figure is of.
     pub headline: Headline,
@@ -48,8 +48,8 @@ pub struct Sighting {
     pub origin: SeenAt,
     /// The figure.
     pub figure: f64,
-    /// Whether it is a count that chance does not move, so that each step of it is a change; and
-    /// whether it comes in the order of its commits, whatever their clocks said.
+    /// Whether it is a count without noise, so that each step of it is a change. Such figures come
+    /// in the order of their commits, whatever the clocks of these said.
     pub exact: bool,
 }
 
@@ -58,23 +58,23 @@ pub struct Sighting {
 pub struct LevelChange {
     /// Index of the first figure after it.
     pub at: usize,
-    /// Mean from the change before, or the beginning.
+    /// Mean from the previous change, or from the beginning.
     pub before: f64,
     /// Mean until the next change, or the end.
     pub after: f64,
-    /// How often chance alone would show such a difference; none of exact figures.
+    /// How often chance alone would show such a difference; `None` for exact figures.
     pub p: Option<f64>,
 }
 
 impl LevelChange {
-    /// Where figures that are measured change.
+    /// The changes of figures that are measured.
     fn tested(figures: &[f64]) -> Vec<LevelChange> {
         let change =
             |ChangePoint { at, before, after, p }| LevelChange { at, before, after, p: Some(p) };
         change_points(figures).into_iter().map(change).collect()
     }
 
-    /// Each step of exact figures.
+    /// The changes of exact figures: each step.
     fn steps(figures: &[f64]) -> Vec<LevelChange> {
         let step = |(at, pair): (usize, &[f64])| match *pair {
             [before, after] if before != after => {
@@ -85,16 +85,16 @@ impl LevelChange {
         figures.windows(2).enumerate().filter_map(step).collect()
     }
 
-    /// What is after, over what was before, less one; nothing where zero was before.
+    /// The level after it over the level before it, less one; `None` if the level before is zero.
     pub fn share(&self) -> Option<f64> {
         (self.before != 0.0).then(|| self.after / self.before - 1.0)
     }
 }
 
-/// A figure of a row over the commits.
+/// One figure of a row over the commits.
 #[derive(Clone, Debug, Serialize)]
 pub struct Series {
-    /// What all its figures share: scenario, form and machine, or the gate's tools.
+    /// What all its figures share: scenario, form and machine, or the tools of the gate.
     pub of: String,
     /// What the figures are of.
     #[serde(flatten)]
@@ -103,7 +103,7 @@ pub struct Series {
     pub origins: Vec<SeenAt>,
     /// The figures.
     pub figures: Vec<f64>,
-    /// Whether they are counts that chance does not move.
+    /// Whether they are counts without noise.
     pub exact: bool,
     /// Where their level changes.
     pub changes: Vec<LevelChange>,
@@ -112,17 +112,19 @@ pub struct Series {
 /// Figures over commits.
 #[derive(Clone, Debug, Serialize)]
 pub struct Progression {
-    /// Row by row; those that change come first.
+    /// The series, those of the same scenario and machine together, and among them those with
+    /// changes first.
     pub series: Vec<Series>,
     /// What the reader must know.
     pub notes: Vec<String>,
 }
 
 impl Progression {
-    /// Of figures that were seen in this order; where commits are known, theirs counts.
+    /// Makes a history from figures that were seen in this order. Where commit times are known,
+    /// they decide the order.
     pub fn of(mut seen: Vec<Sighting>, mut notes: Vec<String>) -> Progression {
         if seen.iter().all(|sighting| sighting.exact || sighting.origin.committed_s.is_some()) {
-            // Those of one commit keep their order.
+            // Figures of one commit keep their order.
             seen.sort_by_key(|it| it.origin.committed_s.filter(|_| !it.exact));
         } else {
             notes.push(
@@ -161,7 +163,7 @@ impl Progression {
             *changes =
                 if *exact { LevelChange::steps(figures) } else { LevelChange::tested(figures) };
         }
-        // Stable: else in the order of the reports.
+        // The sort is stable: otherwise the order of the reports remains.
         series.sort_by_key(|series| (series.of.clone(), series.changes.is_empty()));
         Progression { series, notes }
     }

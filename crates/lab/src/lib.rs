@@ -1,9 +1,8 @@
 //! The lab: what threads, processes, transports and waiting cost on this machine.
 //!
-//! A [`Scenario`] makes rows; its rows are measured in turn, round after round, so that whatever
-//! the machine does meanwhile hits all of them ([`rounds`]); what comes out is a
-//! [`ScenarioReport`]. [`compare`] sets two programs or reports side by side,
-//! [`history`] many.
+//! A [`Scenario`] makes rows. Its rows are measured in turn, round after round, so that whatever
+//! the machine does meanwhile affects all of them ([`rounds`]). The result is a [`ScenarioReport`].
+//! [`compare`] compares two programs or reports, [`history`] many.
 
 pub mod advise;
 pub mod bar;

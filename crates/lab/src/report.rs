@@ -10,10 +10,10 @@ use sinew_figures::units::{ratio, time};
 
 use crate::bar::{Bar, Holds};
 
-/// How often the clock is read to know what that costs.
+/// How often the clock is read to measure what a reading costs.
 const READINGS: usize = 10_000;
-/// The form of a report. It grows when rows or measures come to mean something else; reports of
-/// before it was written have none, which is 0.
+/// The version of the form of a report. It grows when rows or measures change their meaning.
+/// Reports from before this field existed have none, which counts as 0.
 pub const FORMAT: u32 = 1;
 
 /// The outcome of one run of a scenario.
@@ -24,7 +24,7 @@ pub struct ScenarioReport {
     /// Its form: [`FORMAT`].
     #[serde(default)]
     pub format: u32,
-    /// The program that measured, as far as it knows itself. Reports of before do not have it.
+    /// The program that measured, as far as it knows itself. Older reports do not have it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub build: Option<Build>,
     /// The machine it ran on.
@@ -33,28 +33,29 @@ pub struct ScenarioReport {
     pub timer: Timer,
     /// Whether it was the short form.
     pub quick: bool,
-    /// Whether it was interrupted: not all rounds, perhaps not all rows.
+    /// Whether it was interrupted: some rounds are missing, perhaps some rows, too.
     pub partial: bool,
     /// Rounds that were asked for.
     pub rounds: u32,
-    /// What must be known before any figure is looked at; then the tables come before the rows.
+    /// What must be known before any figure is looked at. If there is such a warning, the tables
+    /// come before the rows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warning: Option<String>,
     /// What was measured.
     pub rows: Vec<Row>,
-    /// Other tables, printed as they are: the literature beside ours.
+    /// Other tables, printed as they are, such as the literature beside our figures.
     pub tables: Vec<Table>,
-    /// What follows.
+    /// What follows from the figures.
     pub verdicts: Vec<Verdict>,
-    /// What the reader must know: privileges refused, rows that cannot run here.
+    /// What the reader must know: privileges that were refused, rows that cannot run here.
     pub notes: Vec<String>,
 }
 
 impl ScenarioReport {
-    /// The report in a file's `text`, if a figure can be taken from it.
+    /// The report in a file's `text`, if it is complete and this program knows its format.
     ///
     /// # Errors
-    /// What it is instead, and how to get one.
+    /// What is wrong with it, and how to get a good one.
     pub fn read(text: &str) -> Result<ScenarioReport, String> {
         let report: ScenarioReport = serde_json::from_str(text).map_err(|error| {
             format!(
@@ -81,7 +82,7 @@ pub struct Build {
     pub version: String,
     /// The commit that it was built from; none outside a repository.
     pub commit: Option<String>,
-    /// When that was committed, seconds since 1970: it orders commits.
+    /// When that was committed, seconds since 1970: commits are sorted by it.
     pub committed_s: Option<u64>,
     /// Whether its sources differed from that commit.
     #[serde(default)]
@@ -89,7 +90,7 @@ pub struct Build {
 }
 
 impl Build {
-    /// Letters of a commit that tell it from others.
+    /// Letters of a commit that suffice to identify it.
     const SHORT: usize = 10;
 
     /// The commit in short, with a plus if the sources differed from it.
@@ -103,7 +104,8 @@ impl Build {
 /// What a reading of the clock costs and how fine it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Timer {
-    /// Between two readings in a row, median, ns. It is part of every value; nothing is subtracted.
+    /// Time between two readings in a row, median, ns. It is part of every value; nothing is
+    /// subtracted.
     pub overhead_ns: f64,
     /// Smallest step, ns.
     pub resolution_ns: f64,
@@ -124,7 +126,7 @@ impl Timer {
         Timer { overhead_ns, resolution_ns: clock.step_ns() }
     }
 
-    /// In words.
+    /// In words, for the report.
     pub(crate) fn to_line(self) -> String {
         format!(
             "{} between two readings in a row, in every time and not subtracted; smallest step {}",
@@ -134,7 +136,7 @@ impl Timer {
     }
 }
 
-/// What rows differ in.
+/// An axis: something in which rows differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Axis {
     /// Its name: `transport`.
@@ -152,14 +154,14 @@ pub struct Row {
     pub measures: Vec<Measure>,
     /// Single figures.
     pub figures: Vec<Figure>,
-    /// What differed from what was asked.
+    /// What differed from what was requested.
     pub notes: Vec<String>,
     /// Why it was not measured, or not to the end.
     pub skipped: Option<String>,
 }
 
 impl Row {
-    /// With these values on these axes; nothing is measured yet.
+    /// A row with these values on these axes; nothing is measured yet.
     pub fn of(axes: &[(&str, &str)]) -> Row {
         let axes = axes.iter().map(|&(axis, value)| (axis.into(), value.into())).collect();
         Row { axes, ..Row::default() }
@@ -186,7 +188,7 @@ impl Row {
         self.measures.iter().find(|measure| measure.name == name)
     }
 
-    /// A measure by its name, made if it is not there.
+    /// A measure by its name; it is made if it is not there.
     pub fn measure_mut(&mut self, name: &str) -> &mut Measure {
         let at = self.measures.iter().position(|measure| measure.name == name);
         let at = at.unwrap_or_else(|| {
@@ -216,14 +218,14 @@ pub struct Measure {
 }
 
 impl Measure {
-    /// Adds a round: its values, their median, and that of the reference, if there was one.
+    /// Adds a round: its values, their median, and the median of the reference, if there was one.
     pub fn add_round(&mut self, values: &Distribution, median: f64, reference: Option<f64>) {
         self.distribution.merge(values);
         self.rounds.push(median);
         self.ratios.extend(reference.map(|reference| median / reference));
     }
 
-    /// The medians of the rounds.
+    /// The medians of the rounds, as an interval.
     pub fn spread(&self) -> Option<Interval> {
         Interval::of(&self.rounds)
     }
@@ -233,7 +235,7 @@ impl Measure {
         Interval::of(&self.ratios)
     }
 
-    /// Round by round, this over `other`, as far as both have rounds.
+    /// The ratio of this measure to `other`, round by round, for the rounds that both have.
     pub fn over(&self, other: &Measure) -> Option<Interval> {
         let pairs = self.rounds.iter().zip(&other.rounds);
         let ratios: Vec<_> = pairs.map(|(this, other)| this / other).collect();
@@ -253,7 +255,7 @@ pub struct Figure {
 }
 
 impl Figure {
-    /// All three of it.
+    /// With this name, unit and value.
     pub fn of(name: &str, unit: &str, value: f64) -> Figure {
         Figure { name: name.into(), unit: unit.into(), value }
     }
@@ -271,7 +273,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// With these columns.
+    /// An empty table with these columns.
     pub(crate) fn of<const N: usize>(
         title: &str,
         columns: [&str; N],
@@ -280,7 +282,7 @@ impl Table {
         Table { title: title.into(), columns: columns.map(Into::into).to_vec(), rows }
     }
 
-    /// A ratio or a time with both ends in a cell, to three digits.
+    /// A ratio or a time as a cell, with both ends of its interval, to three digits.
     pub(crate) fn cell(of: Option<Interval>) -> String {
         let shown = |of: Interval| {
             let [middle, low, high] = [of.median, of.low, of.high].map(ratio);
@@ -290,7 +292,8 @@ impl Table {
         of.map_or("-".into(), shown)
     }
 
-    /// What is to be reached, what was measured of it, if anything, and whether that is enough.
+    /// For each bar: what must be reached, what was measured, if anything, and whether that is
+    /// enough.
     pub fn of_bars(
         title: &str,
         bars: impl IntoIterator<Item = (String, Bar, Option<Interval>)>,
@@ -314,7 +317,7 @@ impl Table {
 pub struct Verdict {
     /// The claim.
     pub claim: String,
-    /// The figures that are claimed.
+    /// The figures of the claim.
     pub theirs: String,
     /// The figures here.
     pub ours: String,
@@ -323,7 +326,7 @@ pub struct Verdict {
 }
 
 impl Verdict {
-    /// The figures here in words and what follows from them, if there are any.
+    /// The verdict from the figures here in words and what follows from them, if there are any.
     pub fn of(
         claim: impl Into<String>,
         theirs: impl Into<String>,
@@ -338,7 +341,7 @@ impl Verdict {
 mod tests {
     use super::*;
 
-    /// Medians of rounds around `ns`, with a noise of two in a hundred.
+    /// Medians of rounds around `ns`, with a noise of two hundredths.
     fn measured(ns: f64, seed: u64) -> Measure {
         let mut random = fastrand::Rng::with_seed(seed);
         let noise = |_| ns * (0.98 + 0.04 * random.f64());
@@ -351,7 +354,7 @@ mod tests {
             let ratio = measured(300.0, seed * 7919).over(&measured(300.0, !seed));
             ratio.expect("rounds").differs_from_one()
         };
-        // An interval of 95 % may miss five in a hundred.
+        // An interval of 95 % may miss in five of a hundred cases.
         let missed = (0..1000).filter(differs).count();
         assert!(missed < 80, "{missed} of 1000 differ from themselves");
     }

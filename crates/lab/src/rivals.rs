@@ -1,26 +1,26 @@
-//! A report of rivals: figures that were taken elsewhere say nothing here, so it is looked at
-//! before it may stand beside ours.
+//! A report of rivals. Figures that were taken on another machine say nothing here, so the report
+//! is checked before it is shown beside our rows.
 
 use sinew_figures::Machine;
 
 use crate::report::{Axis, ScenarioReport};
 
-/// What the report's scenario is called.
+/// The name of the report's scenario.
 pub const SCENARIO: &str = "rivals";
-/// How to get one.
+/// The command that makes such a report.
 const COMMAND: &str = "cargo run --release --manifest-path rivals/Cargo.toml -- --out rivals.json";
 
-/// What rows differ in beside those of rivals, and what ours are called there.
+/// The axis that rows get in a table with rivals, and the value that our rows have there.
 pub(crate) const AXIS: Axis = Axis { name: "rival", values: &["sinew"] };
-/// What we call the row of our own queue that the rivals' program measures without the runtime
-/// around it: `sinew` is the link as the runtime has it.
+/// Our name for the row of our own queue that the rivals' program measures without the runtime
+/// around it. `sinew` is the link as the runtime has it.
 pub(crate) const BARE: &str = "sinew_link";
 
-/// The report in a file's `text`, if it was taken on this machine and to the end; our own queue in
-/// it is called `sinew_link`.
+/// The report in a file's `text`, if it is complete and was taken on this machine. In it, our own
+/// queue is called `sinew_link`.
 ///
 /// # Errors
-/// Why it cannot stand beside what is measured `here`, and how to get one that can.
+/// Why it cannot be shown beside what is measured `here`, and how to get a report that can.
 pub fn read(text: &str, here: &Machine) -> Result<ScenarioReport, String> {
     let mut report: ScenarioReport = serde_json::from_str(text)
         .map_err(|error| format!("is not a report of rivals: {error}; make one with {COMMAND}"))?;

@@ -1,5 +1,6 @@
-//! Rounds: every row is measured once in each, one after the other, forwards and then backwards.
-//! What the machine does meanwhile hits all of them, and no row always follows the same one.
+//! Rounds: every row is measured once in each round, one after the other, in turn forwards and
+//! backwards. Whatever the machine does meanwhile affects all rows, and no row always follows the
+//! same one.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -14,19 +15,19 @@ pub trait Contender {
     /// Measures one round and adds it to the row.
     ///
     /// # Errors
-    /// Why it cannot be measured (any more): the row is left out from then on and says so.
+    /// Why it cannot be measured (any more): the row is left out from then on and says why.
     fn round(&mut self, row: &mut Row) -> Result<(), String>;
 
-    /// About how long a round takes; for the time left.
+    /// About how long a round takes, to show the time left.
     fn takes(&self) -> Duration;
 }
 
 /// Rows, and what measures each of them.
 pub type Contenders<'a> = Vec<(Row, Box<dyn Contender + 'a>)>;
 
-/// Told what is going on.
+/// Is told what is being measured.
 pub trait Progress {
-    /// The row that is measured next, how much is done and how much there is in all.
+    /// The row that is measured next, how much is done, and how much there is in all.
     fn at(&self, row: &str, done: Duration, all: Duration);
 }
 
@@ -37,9 +38,9 @@ impl Progress for Silent {
     fn at(&self, _: &str, _: Duration, _: Duration) {}
 }
 
-/// Whom to tell, and who may interrupt.
+/// The receiver of progress, and the flag by which the user interrupts.
 pub struct Session<'a> {
-    /// Set when the user wants no more.
+    /// Set when the user wants to stop.
     pub stop: &'a AtomicBool,
     /// Told before every row.
     pub progress: &'a dyn Progress,
@@ -48,13 +49,13 @@ pub struct Session<'a> {
 impl Session<'_> {
     /// Whether to end early.
     pub fn is_stopped(&self) -> bool {
-        // Relaxed: it carries nothing but itself.
+        // Relaxed: the flag carries no other data with it.
         self.stop.load(Ordering::Relaxed)
     }
 }
 
-/// Measures all rows, `rounds` times, for a report of this scenario. Its tables, verdicts and notes
-/// follow from the rows: they are for the caller to make.
+/// Measures all rows, `rounds` times, for a report of this scenario. The caller makes its tables,
+/// verdicts and notes, which follow from the rows.
 pub fn measure(
     scenario: &str,
     quick: bool,
@@ -79,8 +80,8 @@ pub fn measure(
     }
 }
 
-/// Measures all rows, `rounds` times; whether it was interrupted. A row that is already skipped, or
-/// fails, is left out.
+/// Measures all rows, `rounds` times; returns whether it was interrupted. A row that is already
+/// skipped, or that fails, is left out.
 fn interleave(
     contenders: &mut [(Row, Box<dyn Contender + '_>)],
     rounds: u32,

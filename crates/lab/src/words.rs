@@ -1,6 +1,7 @@
-//! Axes of rows as enums: each value has a word, in tables and on the way to another process.
+//! Axes of rows as enums: each value has a word, used in tables and when it is passed to another
+//! process.
 
-/// An enum, the word of each value, and back.
+/// Defines an enum with a word for each value, and the conversions in both directions.
 #[macro_export]
 macro_rules! words {
     ($(#[$doc:meta])* $vis:vis enum $name:ident {

@@ -1,13 +1,14 @@
-//! What the two slot layouts of the queue cost: round trip and stream on two pinned threads,
-//! beside a *token*, one word that goes to and fro, the least that any link can cost here, and a
-//! *pair*, a word on a line of its own for each way, the least that two links can cost whose
-//! readers poll all the time: each message moves its line twice, to be written and to be read.
+//! What the two slot layouts of the queue cost: round trip and stream on two pinned threads. Two
+//! references are measured too. A *token* is one word that goes to and fro: the least that any link
+//! can cost here. A *pair* is a word on a line of its own for each way: the least that two links
+//! can cost whose readers poll all the time, because each message moves its line twice, to be
+//! written and to be read.
 //!
 //! Every round trip is measured twice: with one PAUSE between polls, and with so many that polls
-//! are [`GAP_NS`] apart; the runtime begins with the first and goes on with the second. Every poll
-//! takes the line from the core that is about to write it, so fewer may be faster. A stream is
-//! polled [`STREAM_GAP_NS`] apart, as the runtime has it, and timed from its first message until
-//! the reader has its last: what a writer waits for room is part of it.
+//! are [`GAP_NS`] apart; the runtime begins with the first way and goes on with the second. Every
+//! poll takes the line from the core that is about to write it, so fewer may be faster. A stream is
+//! polled [`STREAM_GAP_NS`] apart, as in the runtime, and timed from its first message until the
+//! reader has its last one: the time that a writer waits for room is included.
 //!
 //! `cargo bench -p sinew-link --bench layouts`; a few seconds. All contenders run in every round,
 //! one after the other, because the machine under them may change; ratios are to the token of the
@@ -33,7 +34,7 @@ const WARM_UP: u32 = 4096;
 /// Round trips between two looks at the clock.
 const BATCH: u32 = 200;
 const CAPACITY: u32 = 8;
-/// Of the queues that carry a stream.
+/// Capacity of the queues that carry a stream.
 const CAPACITY_STREAM: u32 = 1024;
 /// Between two polls of a round trip.
 const GAP_NS: f64 = 50.0;
@@ -71,7 +72,7 @@ fn main() {
 fn round_trips<const N: usize>(ends: [usize; 2], pauses: u32) {
     let (mut tokens, mut rows) = (vec![], [vec![], vec![], vec![]]);
     for _ in 0..ROUNDS {
-        // The token is what it is everywhere: as fast as it goes.
+        // The token always runs as fast as possible.
         tokens.push(token(ends, 0, 1));
         rows[0].push(token(ends, 1, pauses));
         rows[1].push(round_trip::<N>(Layout::Index, ends, pauses));
@@ -146,7 +147,7 @@ fn round_trip<const N: usize>(layout: Layout, ends: [usize; 2], pauses: u32) -> 
     timed(ends, TRIPS, near, far)
 }
 
-/// Many messages, each another one; ns per message.
+/// Many different messages; ns per message.
 fn stream<const N: usize>(layout: Layout, ends: [usize; 2], pauses: u32) -> f64 {
     let (mut writer, mut reader) = queue::<N>(layout, CAPACITY_STREAM);
     let (both, done) = (Barrier::new(2), AtomicU32::new(0));

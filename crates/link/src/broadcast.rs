@@ -4,8 +4,9 @@
 //! Every slot carries a sequence that says which message is in it and whether it is complete. A
 //! reader copies, then looks whether the sequence is still the same; if not, it was overtaken and
 //! counts the message as lost. Payloads cross as relaxed atomic words, so a copy that is overtaken
-//! is no data race, only thrown away (H.-J. Boehm, "Can seqlocks get along with programming
-//! language memory models?", MSPC 2012). Readers write nothing into the region, unless they park.
+//! is not a data race; it is only thrown away (H.-J. Boehm, "Can seqlocks get along with
+//! programming language memory models?", MSPC 2012). Readers write nothing into the region, unless
+//! they park.
 
 use crate::cells::{Ordering, Region, Site, fenced, ordered};
 use crate::memory::Memory;
@@ -13,8 +14,8 @@ use crate::region::{End, Side, TAIL, writing};
 use crate::wait::{MESSAGE, Os, Wait};
 use crate::{Corrupt, RegionError, Shape};
 
-/// Messages that one [`Reader::receive`] steps over before it gives up until the next call: past
-/// it the writer is faster than we can look.
+/// Messages that one [`Reader::receive`] steps over before it gives up until the next call: past it
+/// the writer is faster than this reader can look.
 const STEPS_MAX: u32 = 16;
 
 /// Sequence of a slot whose message `position` is complete. Positions differ by less than 2^31
@@ -24,7 +25,8 @@ const fn complete(position: u32) -> u32 {
 }
 
 /// The end that writes.
-// Lines of its own: both ends may stand side by side, and each is written at every message.
+// Aligned to lines of its own: both ends may be next to each other in memory, and each is written
+// at every message.
 #[repr(align(128))]
 pub struct Writer<M: Memory> {
     end: End<M>,
@@ -42,7 +44,7 @@ impl<M: Memory> Writer<M> {
         // Relaxed: only writers write these, one after the other.
         let mut tail = region.word(TAIL).load(Ordering::Relaxed);
         if region.word(region.sequence(tail)).load(Ordering::Relaxed) == complete(tail) {
-            // Killed between the last two stores of `send`.
+            // The writer before was killed between the last two stores of `send`.
             tail = tail.wrapping_add(1);
             region.word(TAIL).store(tail, Ordering::Release);
         }
@@ -59,15 +61,16 @@ impl<M: Memory> Writer<M> {
         let region = &self.end.region;
         let sequence = region.word(region.sequence(self.tail));
         sequence.store(writing(self.tail), Ordering::Relaxed);
-        // Who sees a word of this message sees, after its own fence, that it is being written.
+        // A reader that sees a word of this message sees, after its own fence, that the message is
+        // being written.
         fenced(Site::BroadcastFence, Ordering::Release);
         region.put_words(region.slot(self.tail), message);
-        // Release: who sees the message complete sees all its words.
+        // Release: a reader that sees the message complete sees all its words.
         let release = ordered(Site::BroadcastPublish, Ordering::Release);
         sequence.store(complete(self.tail), release);
         let written = self.tail;
         self.tail = written.wrapping_add(1);
-        // Release: who sees a position sees that the message before it is complete.
+        // Release: a reader that sees a position sees that the message before it is complete.
         region.word(TAIL).store(self.tail, Ordering::Release);
         region.hand_over(region.slots(), region.slot(written));
         region.warm_ahead(region.slots(), written);
@@ -104,20 +107,20 @@ pub struct Reader<M: Memory> {
     first: First,
 }
 
-/// What a reader knows until it has received something: nothing that was written before it came is
-/// its loss. Looked at only where something is lost.
+/// What a reader knows until it has received something: messages written before it attached do not
+/// count as lost. Read only when something is lost.
 struct First {
-    /// Where it stands if it has received nothing; `None` once it is known that it has.
+    /// The reader's position if it has received nothing; `None` once it is known that it has.
     at: Option<u32>,
     /// The first message that was written after it had attached.
     own: u32,
 }
 
 impl First {
-    /// How many of `skipped` messages from `head` on are a loss.
+    /// How many of `skipped` messages from `head` on count as lost.
     fn losses(&mut self, head: u32, skipped: u32) -> u32 {
         self.at = self.at.filter(|at| *at == head).map(|_| head.wrapping_add(skipped));
-        // Past half of all positions it lies behind.
+        // A difference past half of all positions means that `own` is behind `head`.
         let older = self.own.wrapping_sub(head);
         match self.at {
             Some(_) if older < u32::MAX / 2 => skipped.saturating_sub(older),
@@ -128,7 +131,7 @@ impl First {
 
 impl<M: Memory> Reader<M> {
     /// Attaches to a region that [`create`](crate::create) made, and begins with the oldest message
-    /// that is still there. Any number may.
+    /// that is still there. Any number of readers may.
     ///
     /// # Errors
     /// The region is not of this shape.
@@ -148,10 +151,10 @@ impl<M: Memory> Reader<M> {
     }
 
     /// Receives the next message that is still there, without blocking. With `None` or an error
-    /// `message` may hold pieces of messages. Losses are told with the next message received.
+    /// `message` may hold pieces of messages. Losses are reported with the next message received.
     ///
     /// # Errors
-    /// The writer wrote a position that lies behind this reader.
+    /// The writer wrote a position that is behind this reader.
     ///
     /// # Panics
     /// If there is a message and `message` is not as long as the shape says.
@@ -160,7 +163,7 @@ impl<M: Memory> Reader<M> {
         for _ in 0..STEPS_MAX {
             let region = &self.end.region;
             let word = region.word(region.sequence(self.head));
-            // Acquire: who sees the message complete sees all its words.
+            // Acquire: a reader that sees the message complete sees all its words.
             let sequence = word.load(ordered(Site::BroadcastPublish, Ordering::Acquire));
             if sequence == complete(self.head) {
                 region.get_words(region.slot(self.head), message);
@@ -178,8 +181,8 @@ impl<M: Memory> Reader<M> {
         Ok(None)
     }
 
-    /// Waits until there is a message, the writer has closed, or the deadline is over; whether
-    /// [`receive`](Reader::receive) has something to look at.
+    /// Waits until there is a message, the writer has closed, or the deadline is over; returns
+    /// whether [`receive`](Reader::receive) has something to look at.
     pub fn wait(&mut self, wait: Wait, deadline_ns: Option<u64>, os: &impl Os) -> bool {
         let head = self.head;
         let ready = |region: &Region<M>| {
@@ -190,7 +193,7 @@ impl<M: Memory> Reader<M> {
         ready(&self.end.region) || self.end.wait(MESSAGE, wait, deadline_ns, os, ready)
     }
 
-    /// Whether the writer was here and left in order.
+    /// Whether the writer was attached and has closed.
     pub fn is_peer_closed(&self) -> bool {
         self.end.is_peer_closed()
     }
@@ -214,8 +217,8 @@ impl<M: Memory> Reader<M> {
     }
 }
 
-/// Whether the slot at `head` waits for its message: it holds the one from a lap ago, was never
-/// written, or is being written now, which a killed writer leaves so.
+/// Whether the slot at `head` waits for its message: it holds the message from a lap ago, was never
+/// written, or is being written now (a killed writer leaves it in that state).
 #[inline(always)]
 fn is_to_come(sequence: u32, head: u32, capacity: u32) -> bool {
     let before = head.wrapping_sub(capacity);

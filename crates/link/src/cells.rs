@@ -41,9 +41,9 @@ impl At {
 }
 
 /// How far ahead a writer fetches the lines that it will write, bytes. Without it each write waits
-/// until the reader's core has given its line up: of 64 B messages through a queue 50 to 60 ns each
-/// instead of 7 to 12 (`cargo bench --bench layouts`). Small messages gain all of it with 256
-/// bytes, those of 256 B gain a little more.
+/// until the reader's core has given up the line: 64 B messages through a queue then take 50 to 60
+/// ns each instead of 7 to 12 (`cargo bench --bench layouts`). Small messages gain all of this with
+/// only 256 bytes ahead; messages of 256 B gain a little more with this figure.
 const AHEAD: usize = 1024;
 /// How much of a slot is fetched, bytes: in a larger one the core's own prefetcher goes on.
 const FETCHED_MAX: usize = 1024;
@@ -54,8 +54,9 @@ const READ_AHEAD: usize = 128;
 const READ_TOGETHER_MAX: usize = 32;
 
 /// How much of each slot of a pair is fetched before it is known which one was written, bytes: what
-/// a message of 256 B and its sequence take. (A value that another CPU has written since, AMD EPYC,
-/// near: 8 B 25 ns instead of 39, 256 B 35 instead of 46; a seqlock 29 and 32.)
+/// a message of 256 B and its sequence take. (Reading a value that another CPU has written since,
+/// AMD EPYC, CPUs near each other: 8 B take 25 ns instead of 39, 256 B take 35 instead of 46; a
+/// seqlock takes 29 and 32.)
 const COPY_FETCHED_MAX: usize = 320;
 
 /// How much of a message is handed over, bytes, where a side [does](Tuning::hands_over). Measured
@@ -71,7 +72,7 @@ pub(crate) enum Site {
     QueuePublish,
     /// The queue's writer overwrites only what was copied out.
     QueueFree,
-    /// Latest: who reads and who writes agree on the pair.
+    /// Latest: the reader and the writer agree on the pair.
     LatestFence,
     /// Latest: the payload is complete before its slot is named.
     LatestPublish,
@@ -81,7 +82,7 @@ pub(crate) enum Site {
     BroadcastFence,
     /// Broadcast: the payload is complete before its sequence says so.
     BroadcastPublish,
-    /// Semaphore: who takes a token sees what was done before it was given.
+    /// Semaphore: a side that takes a token sees what was done before the token was given.
     SemaphoreGive,
     /// Park: either the sleeper sees the message or the waker sees the sleeper.
     BellFence,
@@ -118,7 +119,7 @@ std::thread_local! {
     pub(crate) static WEAKENED: Cell<Option<Site>> = const { Cell::new(None) };
 }
 
-/// Where the slots of a region lie: a copy of what its shape says.
+/// Where the slots of a region are: a copy of what its shape says.
 #[derive(Clone, Copy)]
 pub(crate) struct Slots {
     mask: u32,
@@ -138,13 +139,13 @@ impl Slots {
         At(slot.0 + self.stride - 4)
     }
 
-    /// How far ahead a slot is fetched: past the next one, which the reader looks at all the time
-    /// (taking its line makes both wait), and in a small ring not so far that it is one that the
-    /// reader has yet to read.
+    /// How far ahead a slot is fetched. It is past the next slot, which the reader looks at all the
+    /// time (taking its line makes both sides wait). In a small ring it is not so far that the
+    /// reader has yet to read it.
     fn ahead(self) -> u32 {
-        // Of a short ring the peer has just read the line that would be taken from it, and a trip
-        // of one line waits for that: 124 ns instead of 70 (64 B, AMD EPYC, near). One of 1 KiB is
-        // shorter with it, 233 ns instead of 290.
+        // In a short ring the peer has just read the line that a fetch would take from it, and a
+        // trip of one line waits for that: 124 ns instead of 70 (64 B, AMD EPYC, near). A trip of 1
+        // KiB is shorter with the fetch: 233 ns instead of 290.
         if self.mask < SHORT_MAX && self.stride <= 64 {
             return 0;
         }
@@ -202,7 +203,7 @@ impl<M: Memory> Region<M> {
         self.ahead = if tuning.fetches_ahead { self.slots.ahead() } else { 0 };
     }
 
-    /// The same region as its header says that it is laid out, checked as in `new`.
+    /// The same region, laid out as its header says; checked as for `new`.
     pub(crate) fn laid_out(self, shape: &Shape) -> Region<M> {
         Region::new(self.memory, shape)
     }
@@ -218,21 +219,21 @@ impl<M: Memory> Region<M> {
         self.slots.mask + 1
     }
 
-    /// Where the slots lie.
+    /// Where the slots are.
     #[inline(always)]
     pub(crate) fn slots(&self) -> Slots {
         self.slots
     }
 
-    /// Where the slots of a queue in the index layout lie, for a message of `len` bytes: of an
-    /// array that is a constant, and so is all that follows from it.
+    /// Where the slots of a queue in the index layout are, for a message of `len` bytes. For an
+    /// array `len` is a constant, and so is everything computed from it.
     ///
     /// # Panics
-    /// If messages are not as long.
+    /// If messages are not `len` bytes long.
     #[inline(always)]
     pub(crate) fn index_slots(&self, len: usize) -> Slots {
         assert!(len == self.message_size, "the slice is not as long as a message");
-        // No other layout has shorter slots: these lie inside any region.
+        // No other layout has shorter slots: these are inside any region.
         Slots { mask: self.slots.mask, stride: Layout::Index.stride(len) }
     }
 
@@ -263,11 +264,12 @@ impl<M: Memory> Region<M> {
 
 #[cfg(not(all(test, loom)))]
 impl<M: Memory> Region<M> {
-    /// Has the core bring here a slot that will be written some messages after `position`, unless
-    /// a smaller one did that begins in the same line.
+    /// Has the core fetch a slot that will be written some messages after `position`, unless an
+    /// earlier slot that begins in the same line did so already.
     #[inline(always)]
     pub(crate) fn warm_ahead(&self, slots: Slots, position: u32) {
-        // 0 also in a ring of one: it is the slot that the reader is about to read.
+        // It is 0 also in a ring of one, where the slot is the one that the reader is about to
+        // read.
         if self.ahead == 0 {
             return;
         }
@@ -277,9 +279,9 @@ impl<M: Memory> Region<M> {
         }
     }
 
-    /// Has the core bring here messages that will be read some messages after `position`, if they
-    /// are there. Of use where many stand in a line: reading them keeps the core so busy that it
-    /// does not reach the next line in time (8 B, AMD EPYC: 2.7 ns a message without, 1.8 with).
+    /// Has the core fetch messages that will be read some messages after `position`, if they are
+    /// there. This helps where many share a line: reading them keeps the core so busy that it does
+    /// not reach the next line in time (8 B, AMD EPYC: 2.7 ns a message without, 1.8 with).
     #[inline(always)]
     pub(crate) fn warm_to_read(&self, slots: Slots, position: u32, tail: u32) {
         // Once for each line.
@@ -292,7 +294,7 @@ impl<M: Memory> Region<M> {
         }
     }
 
-    /// Has the core bring here the first lines of a slot that may be read now.
+    /// Has the core fetch the first lines of a slot that may be read now.
     #[inline(always)]
     pub(crate) fn warm_to_copy(&self, position: u32) {
         let at = self.slot(position);
@@ -300,8 +302,8 @@ impl<M: Memory> Region<M> {
         lines.for_each(|line| hint_read(self.pointer(At(at.0 + line))));
     }
 
-    /// Has the core give up the lines of a message that was written to where the reader's core gets
-    /// them sooner.
+    /// Has the core move the lines of a written message to where the reader's core gets them
+    /// sooner.
     #[inline(always)]
     pub(crate) fn hand_over(&self, slots: Slots, at: At) {
         if self.tuning.hands_over {
@@ -315,16 +317,16 @@ impl<M: Memory> Region<M> {
     #[inline(always)]
     pub(crate) fn word(&self, at: At) -> &AtomicU32 {
         debug_assert!(at.0 + 4 <= self.memory.len());
-        // SAFETY: `At` lies inside the region and is a multiple of 4 from a base that is one of
-        // 128; `Memory` promises that the bytes live as long as `self.memory`. Words are reached
-        // as atomics only, so a peer that writes them at any time is no data race.
+        // SAFETY: `At` is inside the region and a multiple of 4 from a base that is a multiple of
+        // 128; `Memory` promises that the bytes live as long as `self.memory`. Words are reached as
+        // atomics only, so a peer's write at any time is no data race.
         unsafe { AtomicU32::from_ptr(self.pointer(at).cast()) }
     }
 
-    /// Where a payload stands.
+    /// Where a payload is.
     #[inline(always)]
     fn pointer(&self, at: At) -> *mut u8 {
-        // SAFETY: `At` lies inside the region.
+        // SAFETY: `At` is inside the region.
         unsafe { self.base.as_ptr().add(at.0) }
     }
 
@@ -346,10 +348,9 @@ impl<M: Memory> Region<M> {
     #[inline(always)]
     pub(crate) fn put_part(&self, at: At, offset: usize, from: &[u8]) {
         self.check_part(offset, from.len());
-        // SAFETY: a slot has `message_size` bytes, and the part lies in them; `from` is no part of
-        // the region, because no reference to its bytes exists. A peer that breaks the rules may
-        // write there meanwhile; then these bytes are garbage, and nothing is made of them but a
-        // message.
+        // SAFETY: a slot has `message_size` bytes, and the part is inside them; `from` is no part
+        // of the region, because no reference to its bytes exists. A peer that breaks the rules may
+        // write there meanwhile; then these bytes are garbage, and they are used only as a message.
         unsafe { self.pointer(at).add(offset).copy_from_nonoverlapping(from.as_ptr(), from.len()) }
     }
 
@@ -368,12 +369,12 @@ impl<M: Memory> Region<M> {
         self.word(At(at.0 + n * 4))
     }
 
-    /// The same in words of the machine: both sides cut a message in the same way.
+    /// The same in machine words: both sides cut a message in the same way.
     #[inline(always)]
     fn payload_wide(&self, at: At, n: usize) -> &AtomicWide {
         debug_assert!((n + 1) * WIDE <= self.message_size);
         // SAFETY: a slot has `message_size` bytes and begins at a multiple of 8 from a base that is
-        // one of 128; the rest as for `word`.
+        // a multiple of 128; the rest as for `word`.
         unsafe { AtomicWide::from_ptr(self.pointer(At(at.0 + n * WIDE)).cast()) }
     }
 }

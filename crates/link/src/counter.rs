@@ -1,4 +1,4 @@
-//! Counters: a directory of named u64 that one party counts and anyone may read.
+//! Counters: a directory of named u64 values that one party counts and anyone may read.
 //!
 //! Counting costs a store: no fence, no read-modify-write. A value is three words, high, low and
 //! high again (L. Lamport, "Concurrent reading and writing", CACM 20(11), 1977): the writer stores
@@ -15,13 +15,13 @@ use crate::region::{End, Side};
 use crate::shape::{Delivery, LINE, Layout};
 use crate::{Corrupt, RegionError, Shape, create};
 
-/// Longest name in bytes; what is longer is cut at a character.
+/// Longest name in bytes; a longer one is cut at a character boundary.
 pub const NAME_LEN_MAX: usize = 64;
-/// Looks that a read takes before it calls the counter corrupt: a high word changes once in 2^32,
-/// so an honest writer never costs more than one.
+/// Attempts of a read before it calls the counter corrupt. A high word changes once in 2^32 counts,
+/// so an honest writer never makes more than one attempt fail.
 const LOOKS_MAX: u32 = 8;
 
-/// The shape of a region for so many counters. `names_hash` tells directories of equal length
+/// The shape of a region for this many counters. `names_hash` tells directories of equal length
 /// apart; what it is computed from is up to both sides.
 pub const fn shape(counters: u32, names_hash: u32) -> Shape {
     Shape {
@@ -79,7 +79,8 @@ impl<M: Memory> Writer<M> {
             let word = |word| entry(&region, counter, word);
             let high = word(0).load(Ordering::Relaxed);
             if high != word(2).load(Ordering::Relaxed) {
-                // Killed while the high word changed: the low one has just begun anew.
+                // The writer was killed while the high word changed: the low word starts again at
+                // 0.
                 word(1).store(0, Ordering::Release);
                 word(2).store(high, Ordering::Release);
             }
@@ -109,7 +110,7 @@ impl<M: Memory> Writer<M> {
         }
         let word = |word| entry(&self.end.region, counter, word);
         let (high, low) = ((value >> 32) as u32, value as u32);
-        // From left to right, each a release: who sees one sees those before it.
+        // From left to right, each a release: a reader that sees one word sees those before it.
         let crosses = high != (before >> 32) as u32;
         if crosses {
             word(0).store(high, Ordering::Release);
@@ -136,7 +137,7 @@ pub struct Reader<M: Memory> {
 }
 
 impl<M: Memory> Reader<M> {
-    /// Attaches to counters. Any number may.
+    /// Attaches to counters. Any number of readers may.
     ///
     /// # Errors
     /// The region is not of this shape.
@@ -147,7 +148,7 @@ impl<M: Memory> Reader<M> {
     /// The name of counter `counter`, written into `buffer`; empty if there is no such counter.
     ///
     /// # Errors
-    /// The writer wrote a length or bytes that are no name.
+    /// The writer wrote a length or bytes that are not a valid name.
     pub fn name<'a>(
         &self,
         counter: u32,
@@ -156,7 +157,8 @@ impl<M: Memory> Reader<M> {
         if counter >= self.end.region.capacity() {
             return Ok("");
         }
-        // Relaxed: the names stood before the header did.
+        // Relaxed: the names are written once, when the counters are created; a reader that
+        // attaches during that may see a name in part.
         let word = |word| entry(&self.end.region, counter, word).load(Ordering::Relaxed);
         let len = word(3) as usize;
         for (n, chunk) in buffer.chunks_exact_mut(4).enumerate() {
@@ -175,8 +177,8 @@ impl<M: Memory> Reader<M> {
     /// The value of counter `counter`, its place among the names.
     ///
     /// # Errors
-    /// There is no such counter, or its words stay apart: the writer lies or was killed between
-    /// them.
+    /// There is no such counter, or its two high words keep differing: the writer lies or was
+    /// killed between them.
     pub fn read(&self, counter: u32) -> Result<u64, Corrupt> {
         if counter >= self.end.region.capacity() {
             return Err(Corrupt);
@@ -193,7 +195,7 @@ impl<M: Memory> Reader<M> {
         Err(Corrupt)
     }
 
-    /// Whether the party that counts was here and left in order.
+    /// Whether the party that counts was attached and has closed.
     pub fn is_peer_closed(&self) -> bool {
         self.end.is_peer_closed()
     }

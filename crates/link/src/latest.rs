@@ -7,11 +7,12 @@
 //!
 //! Each slot carries a sequence, by which the reader tells new from old.
 //!
-//! To say which pair one reads costs a fence that waits for a line from the writer's core. So up to
-//! [`COPIED_FIRST_MAX`] a reader copies first and looks whether the slot's sequence is still the
-//! same, as with a sequence lock; only if it was overtaken, which takes two messages during one
-//! copy, it says what it reads and copies again, which cannot fail. These payloads cross as relaxed
-//! atomic words, as those of [`broadcast`](crate::broadcast).
+//! Saying which pair it reads costs the reader a fence that waits for a line from the writer's
+//! core. So up to [`COPIED_FIRST_MAX`] a reader copies first and then looks whether the slot's
+//! sequence is still the same, as with a sequence lock. Only if it was overtaken, which takes two
+//! messages during one copy, does it say which pair it reads and copy again. The second copy cannot
+//! fail. These payloads cross as relaxed atomic words, like those of
+//! [`broadcast`](crate::broadcast).
 
 use crate::cells::{At, Ordering, Region, Site, fence, fenced, ordered};
 use crate::memory::Memory;
@@ -29,7 +30,7 @@ const READING: At = At::control(2, 0);
 /// Largest message that is copied first. Above it the copy in words costs more than the fence.
 pub const COPIED_FIRST_MAX: u32 = if cfg!(all(test, loom)) { 8 } else { 1024 };
 
-/// Sequence of a slot that is being written, or was never.
+/// Sequence of a slot that is being written, or was never written.
 const WRITING: u32 = 0;
 
 /// What a read says of its value.
@@ -44,7 +45,8 @@ pub enum Fresh {
 }
 
 /// The end that writes.
-// Lines of its own: both ends may stand side by side, and each is written at every message.
+// Aligned to lines of its own: both ends may be next to each other in memory, and each is written
+// at every message.
 #[repr(align(128))]
 pub struct Writer<M: Memory> {
     end: End<M>,
@@ -90,18 +92,19 @@ impl<M: Memory> Writer<M> {
         let release = ordered(Site::LatestPublish, Ordering::Release);
         if self.copied_first {
             sequence.store(WRITING, Ordering::Relaxed);
-            // Who sees a word of this message sees, after its own fence, that it is being written.
+            // A reader that sees a word of this message sees, after its own fence, that the message
+            // is being written.
             fenced(Site::LatestOvertaken, Ordering::Release);
             region.put_words(slot, message);
         } else {
             region.put(slot, message);
         }
-        // Release: who sees the sequence sees its payload.
+        // Release: a reader that sees the sequence sees its payload.
         sequence.store(self.sequence, release);
-        // Release: who sees the slot named sees its payload.
+        // Release: a reader that sees the slot named sees its payload.
         region.word(LAST[pair as usize]).store(index, release);
         self.last[pair as usize] = index;
-        // Release: who sees this message announced finds its slot named.
+        // Release: a reader that sees this message announced finds its slot named.
         region.word(NEWEST).store(self.sequence << 1 | pair, release);
         region.hand_over(region.slots(), slot);
     }
@@ -173,8 +176,9 @@ impl<M: Memory> Reader<M> {
                 return Ok(Fresh::Old);
             }
         } else {
-            // The core goes on here before the announcement has come over. So what the writer wrote
-            // is under way too: it takes the slots of one pair in turn, while the reader keeps off.
+            // The core runs on to here before the announcement has arrived, so the fetch of what
+            // the writer wrote starts early too. The writer uses the slots of one pair in turn as
+            // long as the reader does not take that pair.
             let pair = self.seen & 1;
             [0, 1].into_iter().for_each(|index| region.warm_to_copy(pair << 1 | index));
             let (slot, sequence) = (self.named(newest & 1)?, newest >> 1);
@@ -193,8 +197,8 @@ impl<M: Memory> Reader<M> {
         self.end.region.word(NEWEST).load(Ordering::Relaxed) != self.seen
     }
 
-    /// Waits until something is published, the writer has closed, or the deadline is over; whether
-    /// there is something new.
+    /// Waits until something is published, the writer has closed, or the deadline is over; returns
+    /// whether there is something new.
     pub fn wait(&mut self, wait: Wait, deadline_ns: Option<u64>, os: &impl Os) -> bool {
         let seen = self.seen;
         // Relaxed: a hint; `take` looks again.
@@ -202,9 +206,9 @@ impl<M: Memory> Reader<M> {
         ready(&self.end.region) || self.end.wait(MESSAGE, wait, deadline_ns, os, ready)
     }
 
-    /// Copies the message with this sequence, which was complete when it was announced; whether it
-    /// still is. To copy a later one that may be there by now, and then the one announced next,
-    /// would be to go back.
+    /// Copies the message with this sequence, which was complete when it was announced; returns
+    /// whether the slot still holds it. A later message that may be there by now does not count:
+    /// the message announced next could then be an older one.
     #[inline(always)]
     fn copy(&self, slot: At, sequence: u32, into: &mut [u8]) -> bool {
         let region = &self.end.region;
@@ -214,13 +218,14 @@ impl<M: Memory> Reader<M> {
         region.word(region.sequence_of(slot)).load(Ordering::Relaxed) == sequence
     }
 
-    /// The writer is too fast for that: copies from a slot that it keeps off.
+    /// For a writer that is too fast for `copy`: copies from a slot that the writer stays away
+    /// from.
     #[cold]
     #[inline(never)]
     fn read_taken(&mut self, into: &mut [u8]) -> Result<Fresh, Corrupt> {
-        // Acquire, with the fence at the start of `send`: whoever was seen to overwrite the slot
-        // had announced a message before that. (Unless it came after a writer that was killed just
-        // before it announced one; then the slot that is named holds it.)
+        // Acquire, with the fence at the start of `send`: a writer that was seen to overwrite the
+        // slot had announced a message before that. (The exception is a writer that follows one
+        // killed just before it announced a message; then the named slot holds that message.)
         fence(Ordering::Acquire);
         // Acquire: pairs with the announcement in `send`.
         let newest = self.end.region.word(NEWEST).load(Ordering::Acquire);
@@ -229,7 +234,7 @@ impl<M: Memory> Reader<M> {
         Ok(fresh)
     }
 
-    // Out of the way of the small ones, which are inlined.
+    // Kept apart from the code for small messages, which is inlined.
     #[inline(never)]
     fn read_large(&mut self, newest: u32, into: &mut [u8]) -> Result<Fresh, Corrupt> {
         let fresh = match newest == self.seen {
@@ -267,7 +272,7 @@ impl<M: Memory> Reader<M> {
         if index > 1 { Err(Corrupt) } else { Ok(region.slot(pair << 1 | index)) }
     }
 
-    /// A message may be read before it is announced; then it is old when it is.
+    /// A message may be read before it is announced; then it counts as old once it is announced.
     #[inline(always)]
     fn freshness(&mut self, sequence: u32) -> Fresh {
         let fresh = if sequence == self.sequence { Fresh::Old } else { Fresh::New };

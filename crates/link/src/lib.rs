@@ -1,7 +1,7 @@
 //! Links: the bytes that two sides share, and how messages cross them.
 //!
 //! Two threads, two processes or two processors share a *region*: plain bytes, made once by
-//! [`create`] in the layout of a [`Shape`]. On it stands one link:
+//! [`create`] in the layout of a [`Shape`]. It holds one link:
 //!
 //! | delivery | the reader gets | the writer |
 //! |---|---|---|
@@ -9,16 +9,16 @@
 //! | [`latest`] | the newest message | never waits; one reader |
 //! | [`broadcast`] | every message it is fast enough for, and how many it lost | never waits |
 //!
-//! Large messages of a queue are written and read where they stand: the next one, or several at a
-//! time, which leave in their order ([`queue::Writer::place_ahead`], [`queue::Reader::ahead`]).
+//! Large messages of a queue can be written and read in place: the next one, or several at a time,
+//! which are still sent in order ([`queue::Writer::place_ahead`], [`queue::Reader::ahead`]).
 //!
-//! [`counter`] is a row of u64 that anyone may read; [`semaphore`] are tokens that both sides take
-//! and post; [`wait`] is how a side waits.
+//! [`counter`] is a row of u64 values that anyone may read. [`semaphore`] is tokens that both sides
+//! take and post. [`wait`] is how a side waits.
 //!
-//! The crate uses no std, no allocation and no dependency, only loads, stores and fences of
-//! 32-bit words, and of words of the machine for payloads that may be overwritten while they are
-//! read: no compare-and-swap. What the peer wrote is hostile input: it can make a link report
-//! [`Corrupt`] or deliver nonsense, but never make this side panic, hang or leave the region.
+//! The crate uses no std, no allocation, no dependency and no compare-and-swap. It uses only loads,
+//! stores and fences of 32-bit words, and of machine words for payloads that may be overwritten
+//! while they are read. What the peer wrote is hostile input: it can make a link report [`Corrupt`]
+//! or deliver nonsense, but never make this side panic, hang or leave the region.
 //!
 //! ```
 //! use core::ptr::NonNull;
@@ -46,8 +46,8 @@
 //!
 //! # A region, byte by byte
 //!
-//! All words are u32 in the byte order of the machine; a line is 128 bytes, two cache lines, so
-//! that the prefetcher of the neighbour does not couple them either.
+//! All words are u32 in the byte order of the machine. A line is 128 bytes, two cache lines,
+//! because prefetchers also fetch the neighbouring cache line.
 //!
 //! ```text
 //!    0  magic | version | delivery | layout | message size | type hash | capacity | stride | parks
@@ -60,13 +60,14 @@
 //!         all others        payload ... sequence in the last word of the stride
 //! ```
 //!
-//! An epoch is 0 before that side first attached, odd while it is attached, even once it closed.
+//! An epoch is 0 before its side first attaches, odd while that side is attached, and even after it
+//! has closed.
 //!
 //! # Proofs
 //!
 //! `cargo test -p sinew-link` runs the unit tests, kills either side at every step
 //! (`tests/kill.rs`), lets the peer lie (`tests/hostile.rs`), runs every link on two threads
-//! (`tests/stress.rs`) and looks for what bare metal lacks (`tests/bare_metal.rs`). Beside it:
+//! (`tests/stress.rs`) and looks for what bare metal lacks (`tests/bare_metal.rs`). Further checks:
 //!
 //! ```text
 //! # the algorithms under loom, each with an ordering weakened that must be noticed (proofs.rs)
@@ -115,8 +116,8 @@ pub use tuning::Tuning;
 pub use wait::{Os, Wait};
 pub use words::SharedWords;
 
-/// The peer wrote what no peer may write: a position outside the link. Give the link up; a fresh
-/// [`create`] makes it whole again.
+/// The peer wrote a position outside the link, which no correct peer does. Give the link up; a
+/// fresh [`create`] repairs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Corrupt;
 

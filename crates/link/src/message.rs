@@ -1,5 +1,5 @@
-//! What crosses a link, described: fixed-size plain data. Both sides of a link compare the hash of
-//! its type, whatever language and operating system each is of.
+//! The description of what crosses a link: fixed-size plain data. Both sides of a link compare the
+//! hash of its type, whatever the language and operating system of each side.
 
 use core::marker::PhantomData;
 
@@ -31,7 +31,7 @@ pub enum Scalar {
 }
 
 impl Scalar {
-    /// All of them, each at the place of its number.
+    /// All scalar types, each at the index of its number.
     pub const ALL: [Scalar; 11] = [
         Scalar::U8,
         Scalar::I8,
@@ -46,7 +46,7 @@ impl Scalar {
         Scalar::Bool,
     ];
 
-    /// How many it takes.
+    /// How many bytes it takes.
     pub const fn bytes(self) -> u32 {
         match self {
             Scalar::U8 | Scalar::I8 | Scalar::Bool => 1,
@@ -56,8 +56,8 @@ impl Scalar {
         }
     }
 
-    /// The number at the beginning of these bytes, in the order of this machine; true is 1. Of
-    /// whole numbers beyond 2^53 the last digits go. `None` if the bytes are too few.
+    /// The number at the beginning of these bytes, in the byte order of this machine; true is 1.
+    /// Whole numbers beyond 2^53 lose their last digits. `None` if there are too few bytes.
     pub fn number(self, bytes: &[u8]) -> Option<f64> {
         macro_rules! number {
             ($ty:ty) => {
@@ -79,11 +79,11 @@ impl Scalar {
         })
     }
 
-    /// Puts a number at the beginning of these bytes, as [`Scalar::number`] reads it. A whole
-    /// number takes the nearest that it can hold; anything but zero is true.
+    /// Puts a number at the beginning of these bytes, as [`Scalar::number`] reads it. An integer
+    /// type takes the nearest number that it can hold; as a `Bool`, anything but zero is true.
     ///
     /// # Panics
-    /// If the bytes are too few.
+    /// If there are too few bytes.
     pub fn put(self, number: f64, bytes: &mut [u8]) {
         let mut put = |value: &[u8]| bytes[..value.len()].copy_from_slice(value);
         match self {
@@ -102,10 +102,10 @@ impl Scalar {
     }
 }
 
-/// The whole number that is nearest, away from zero between two: a cast cuts, and holds the limits
-/// of its type. `f64::round` needs the standard library.
+/// The nearest whole number; a half is rounded away from zero. A cast alone cuts, and keeps within
+/// the limits of its type. `f64::round` needs the standard library.
 fn nearest(number: f64) -> f64 {
-    // From 2^52 on every number is whole, and half of one more is none that a double can hold.
+    // From 2^52 on every number is whole, and a double cannot hold a half beside it.
     if number.abs() >= (1u64 << 52) as f64 {
         return number;
     }
@@ -125,12 +125,13 @@ pub struct Field {
     pub name: &'static str,
     /// What it is made of.
     pub scalar: Scalar,
-    /// How many scalars stand in a row.
+    /// How many scalars there are in a row.
     pub count: u32,
     /// Bytes from the start of the message.
     pub offset: u32,
-    /// If it is an enum, the word of each number at its place, from 0; empty where no value has it.
-    /// It is no part of the hash, as a unit is none: not all languages have words.
+    /// If it is an enum, the word of each number, at the index of that number; empty where no value
+    /// has the number. Neither labels nor units are part of the hash: not all languages have such
+    /// words.
     pub labels: &'static [&'static str],
 }
 
@@ -150,7 +151,7 @@ impl Field {
 /// A fixed-size message type: its layout, and a hash by which two sides agree on it.
 #[derive(Debug, PartialEq, Eq)]
 pub struct MessageType {
-    /// Name as it stands in diagnostics and pictures.
+    /// Name that diagnostics and drawings show.
     pub name: &'static str,
     /// Size in bytes.
     pub size: u32,
@@ -187,7 +188,7 @@ const fn fold(mut hash: u32, bytes: &[u8]) -> u32 {
     hash
 }
 
-/// True or false, as a message holds it. Rust's own `bool` would make most bytes of a peer
+/// True or false, as a message holds it. With Rust's own `bool` most bytes of a peer would be
 /// undefined behaviour; here anything but zero is true.
 #[derive(Clone, Copy, Default)]
 #[cfg_attr(
@@ -204,7 +205,7 @@ const fn fold(mut hash: u32, bytes: &[u8]) -> u32 {
 pub struct Bool(u8);
 
 impl Bool {
-    /// What it says.
+    /// Its value.
     pub const fn get(self) -> bool {
         self.0 != 0
     }
@@ -237,13 +238,13 @@ impl core::fmt::Debug for Bool {
 }
 
 /// An enum that a message holds by its number, as a [`Label`]. `message!` of `sinew-core` declares
-/// it and implements this; by hand it is not implemented.
+/// the enum and implements this trait; do not implement it by hand.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has no labels, so a message cannot hold it",
     note = "declare it by `message! {{ pub enum {Self}: u8 {{ Off = 0, On = 1 }} }}`"
 )]
 pub trait Labels: Copy + Eq + core::fmt::Debug + 'static {
-    /// The name of each value at the place of its number, from 0; empty where no value has it.
+    /// The name of each value, at the index of its number; empty where no value has that number.
     const LABELS: &'static [&'static str];
     /// The value with this number.
     fn of(number: u8) -> Option<Self>;
@@ -251,10 +252,10 @@ pub trait Labels: Copy + Eq + core::fmt::Debug + 'static {
     fn number(self) -> u8;
 }
 
-/// A value of an enum as a message holds it: a byte. What a peer wrote may be any, which in Rust's
-/// own enum would be undefined behaviour; here a number that nobody declared is no value.
-// Its traits ask nothing of `E`: of a type that is no such enum the compiler then says so once, not
-// 38 times.
+/// A value of an enum as a message holds it: a byte. A peer may write any byte, which in Rust's own
+/// enum would be undefined behaviour; here a number that nobody declared is no value.
+// Its traits require nothing of `E`. So for a type that is not such an enum the compiler prints one
+// error, not 38.
 #[cfg_attr(
     feature = "zerocopy",
     derive(
@@ -320,7 +321,7 @@ impl<E: Labels, const N: usize> FieldType for [Label<E>; N] {
     const LABELS: &'static [&'static str] = E::LABELS;
 }
 
-/// A Rust type that may stand in a message: a scalar or an array of scalars.
+/// A Rust type that a message may hold: a scalar or an array of scalars.
 pub trait FieldType {
     /// What it is made of.
     const SCALAR: Scalar;
@@ -347,7 +348,7 @@ scalars!(u8 = U8, i8 = I8, u16 = U16, i16 = I16, u32 = U32, i32 = I32, u64 = U64
 scalars!(f32 = F32, f64 = F64, Bool = Bool);
 
 /// The type of a message: a `repr(C)` struct of this name with these fields. For the macros that
-/// declare messages, of Linux and of guests, which so give one text one hash.
+/// declare messages, on Linux and on guests: so both give the same text the same hash.
 #[macro_export]
 macro_rules! message_type {
     ($name:ident { $($field:ident: $ty:ty,)* }) => {{

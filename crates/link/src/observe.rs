@@ -1,4 +1,4 @@
-//! An onlooker: what a third party may know of a link without leaving a trace in it.
+//! An onlooker: what a third party can learn about a link without writing to it.
 
 use crate::cells::{Ordering, Region};
 use crate::latest::NEWEST;
@@ -7,7 +7,7 @@ use crate::region::{HEAD, TAIL};
 use crate::shape::Delivery;
 use crate::{RegionError, Shape};
 
-/// What an onlooker saw of a link, at about one time.
+/// What an onlooker saw of a link, at about the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seen {
     /// Messages that were written, modulo 2^32 (latest: 2^31, and each writer that takes the place
@@ -18,13 +18,13 @@ pub struct Seen {
     pub fill: u32,
 }
 
-/// Looks at a link. Both sides may lie: then so does the answer, within its limits.
+/// Looks at a link. If a side lies, the answer is wrong too, but stays within its limits.
 ///
 /// # Errors
 /// The region is not of this shape (any more).
 pub fn look<M: Memory>(memory: M, shape: &Shape) -> Result<Seen, RegionError> {
     let region = Region::attach(memory, shape)?;
-    // Relaxed: figures for people; nothing is read on the strength of them.
+    // Relaxed: figures for people; no other read depends on them.
     let word = |at| region.word(at).load(Ordering::Relaxed);
     Ok(match shape.delivery {
         Delivery::Queue => {
@@ -34,7 +34,7 @@ pub fn look<M: Memory>(memory: M, shape: &Shape) -> Result<Seen, RegionError> {
             let fill = if fill > u32::MAX / 2 { 0 } else { fill.min(shape.capacity) };
             Seen { written: tail, fill }
         }
-        // A writer leaves out one sequence as it attaches.
+        // A writer skips one sequence when it attaches.
         Delivery::Latest => Seen { written: (word(NEWEST) >> 1).saturating_sub(1), fill: 0 },
         Delivery::Broadcast | Delivery::Counters => Seen { written: word(TAIL), fill: 0 },
     })

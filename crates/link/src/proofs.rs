@@ -1,6 +1,6 @@
 //! Loom on the code that ships: every schedule of small scenes, with every value that a load may
-//! still see. Each proof has a twin with one ordering weakened, which must fail; so a proof that
-//! looks at nothing is noticed.
+//! still see. Each proof runs again with one ordering weakened, and must then fail; so a proof that
+//! checks nothing is noticed.
 //!
 //! ```text
 //! RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom \
@@ -27,7 +27,7 @@ use crate::semaphore::{SEMAPHORE_BYTES, Semaphore};
 use crate::shape::{Layout, Shape};
 use crate::wait::{Os, Wait};
 
-/// Bounds the switches of thread that nothing forces, so that all proofs end within a minute.
+/// Bounds the thread switches that nothing forces, so that all proofs end within a minute.
 const PREEMPTIONS_MAX: usize = 6;
 /// The same, where payloads are words, each of which may be seen old or new.
 const PREEMPTIONS_OF_WORDS_MAX: usize = 3;
@@ -142,7 +142,7 @@ fn queue_sequence_layout() {
     prove(&[Site::QueuePublish, Site::QueueFree], || queue_scene(Layout::Sequence));
 }
 
-/// The second message is read before the first is freed, and stands still until it is freed too.
+/// The second message is read before the first is freed, and stays unchanged until it is freed too.
 fn ahead_scene(layout: Layout) {
     let shape = Shape { layout, ..Shape::queue(4, 0, 2) };
     let memory = LoomMemory::made(&shape, u32::MAX);
@@ -262,7 +262,7 @@ fn broadcast_readers_get_whole_messages_and_count_the_lost() {
     });
 }
 
-/// A futex of loom's parts: the lock is the kernel's lock of the wait queue.
+/// A futex made of loom's parts: the lock acts as the kernel's lock of the wait queue.
 #[derive(Clone)]
 struct LoomOs(Arc<(Mutex<()>, Condvar)>);
 
@@ -342,7 +342,8 @@ fn a_parked_writer_is_always_woken() {
 
 #[test]
 fn every_parked_reader_of_a_broadcast_is_woken() {
-    // No twin: loom cannot unwind two threads that sleep. The fence is that of the proofs above.
+    // No run with a weakened ordering: loom cannot unwind two threads that sleep. The fence is that
+    // of the proofs above.
     prove_within(PREEMPTIONS_OF_THREE_MAX, &[], || {
         let shape = Shape::broadcast(1, 0, 2).parking();
         let memory = LoomMemory::made(&shape, 0);
@@ -365,8 +366,8 @@ fn every_parked_reader_of_a_broadcast_is_woken() {
     });
 }
 
-/// Two sides share one token, and write a cell only while they have it: loom finds any overlap and
-/// whatever was not published. At the end the token is with one of them.
+/// Two sides share one token, and write a cell only while they have it: loom finds any overlap, and
+/// any write that was not published. At the end the token is with one of them.
 #[test]
 fn a_token_is_with_one_side_at_a_time() {
     prove_within(PREEMPTIONS_OF_WORDS_MAX, &[Site::SemaphoreGive], || {
@@ -382,7 +383,7 @@ fn a_token_is_with_one_side_at_a_time() {
             }
             side.end_wait();
             if took {
-                // SAFETY: who has the token has the cell; that is what is proven.
+                // SAFETY: the side that has the token has the cell; that is what is proven.
                 guarded.with_mut(|it| unsafe { *it += 1 });
                 side.post().expect("room");
             }

@@ -6,8 +6,8 @@
 //! payload, and the tail is only kept for a writer that comes after a killed one. In both the
 //! reader's head says what is free, and the writer rereads it only when the queue looks full.
 //!
-//! A side that is killed leaves whole messages only. What its writer had not yet published is
-//! not there; what its reader had copied but not yet released is delivered again.
+//! A killed side leaves whole messages only. A message that a killed writer had not yet published
+//! is not there; one that a killed reader had copied but not yet released is delivered again.
 
 use core::fmt;
 use core::ops::Range;
@@ -39,14 +39,15 @@ impl fmt::Display for SendError {
 impl core::error::Error for SendError {}
 
 /// The end that writes.
-// Lines of its own: both ends may stand side by side, and each is written at every message.
+// Aligned to lines of its own: both ends may be next to each other in memory, and each is written
+// at every message.
 #[repr(align(128))]
 pub struct Writer<M: Memory> {
     end: End<M>,
     tail: u32,
-    /// The reader's head when last looked at.
+    /// The reader's head as last read.
     head: u32,
-    /// Where it last found no room.
+    /// The tail at which it last found no room.
     full_at: u32,
 }
 
@@ -58,7 +59,7 @@ impl<M: Memory> Writer<M> {
     /// The region is not of this shape, or its positions contradict each other.
     pub fn attach(memory: M, shape: &Shape) -> Result<Writer<M>, RegionError> {
         let region = Region::attach(memory, shape)?;
-        // Acquire: a reader's head comes after its copies, a killed writer's words before us.
+        // Acquire: a reader's copies come before its head, a killed writer's stores before ours.
         let mut tail = region.word(TAIL).load(Ordering::Acquire);
         let next = tail.wrapping_add(1);
         if region.sequenced && region.word(region.sequence(tail)).load(Ordering::Acquire) == next {
@@ -109,9 +110,9 @@ impl<M: Memory> Writer<M> {
         Ok(Claim { writer: self, at })
     }
 
-    /// Where in the region the message `ahead` messages after the next one will stand: for who
-    /// fills several places at a time, through pointers. It is this side's until a [`Claim`] is
-    /// committed for it, and so are those before it.
+    /// Where in the region the message `ahead` messages after the next one will be: for a caller
+    /// that fills several places at a time, through pointers. This place, and each one before it,
+    /// is this side's until a [`Claim`] is committed for it.
     ///
     /// # Errors
     /// As [`try_send`](Writer::try_send); [`SendError::Full`] also past the capacity.
@@ -126,15 +127,16 @@ impl<M: Memory> Writer<M> {
         self.end.region.capacity()
     }
 
-    /// Where in the region the next message is written, with its sequence: for who keeps caches in
-    /// step by hand.
+    /// Where in the region the next message is written, with its sequence: for a caller that keeps
+    /// caches coherent by hand.
     pub fn next_at(&self) -> Range<usize> {
         self.end.region.extent(self.tail)
     }
 
-    /// Waits until there is room, the reader has closed, or the deadline is over; whether
+    /// Waits until there is room, the reader has closed, or the deadline is over; returns whether
     /// [`try_send`](Writer::try_send) has an answer other than full.
-    // A writer waits seldom where it matters, and its loop is faster small.
+    // A writer seldom waits where speed matters, and the loop of the caller is faster when it is
+    // small.
     #[inline(never)]
     pub fn wait_room(&mut self, wait: Wait, deadline_ns: Option<u64>, os: &impl Os) -> bool {
         let (tail, capacity) = (self.tail, self.end.region.capacity());
@@ -159,7 +161,7 @@ impl<M: Memory> Writer<M> {
         self.room_for(0)
     }
 
-    /// Whether there is room for a message, and for so many before it.
+    /// Whether there is room for a message, and for `ahead` messages before it.
     #[inline(always)]
     fn room_for(&mut self, ahead: u32) -> Result<(), SendError> {
         let region = &self.end.region;
@@ -179,8 +181,8 @@ impl<M: Memory> Writer<M> {
         Ok(())
     }
 
-    /// Writes and publishes the next message. For each layout apart, so that of the index layout
-    /// nothing is left that depends on the layout or on an unknown length.
+    /// Writes and publishes the next message. It is compiled for each layout separately, so that
+    /// for the index layout nothing depends on the layout or on an unknown length.
     #[inline(always)]
     fn put(&mut self, slots: Slots, message: &[u8]) {
         let at = slots.at(self.tail);
@@ -192,11 +194,11 @@ impl<M: Memory> Writer<M> {
     fn publish(&mut self, slots: Slots, at: At) {
         let region = &self.end.region;
         let next = self.tail.wrapping_add(1);
-        // Release: who sees the position sees the payload.
+        // Release: a reader that sees the position sees the payload.
         let release = ordered(Site::QueuePublish, Ordering::Release);
         if region.sequenced {
             region.word(slots.sequence_of(at)).store(next, release);
-            // Relaxed: for onlookers, and for the writer after us, who looks at the sequence too.
+            // Relaxed: for onlookers, and for the writer after us, which looks at the sequence too.
             region.word(TAIL).store(next, Ordering::Relaxed);
         } else {
             region.word(TAIL).store(next, release);
@@ -207,7 +209,8 @@ impl<M: Memory> Writer<M> {
     }
 }
 
-/// A slot to be written in place; dropped without [`commit`](Claim::commit) nothing is sent.
+/// A slot to be written in place. If it is dropped without [`commit`](Claim::commit), nothing is
+/// sent.
 pub struct Claim<'a, M: Memory> {
     writer: &'a mut Writer<M>,
     at: At,
@@ -221,8 +224,8 @@ impl<M: Memory> Claim<'_, M> {
         self.writer.end.region.message_size
     }
 
-    /// Writes a part of the message, `offset` bytes from its start. What no part covers is an
-    /// earlier message, or anything.
+    /// Writes a part of the message, `offset` bytes from its start. Bytes that no part covers hold
+    /// an earlier message, or anything.
     ///
     /// # Panics
     /// If the part reaches past the end of the message.
@@ -238,7 +241,7 @@ impl<M: Memory> Claim<'_, M> {
         writer.publish(writer.end.region.slots(), at);
     }
 
-    /// Sends the message, then as [`Writer::wake`].
+    /// Sends the message, then wakes as [`Writer::wake`] does.
     #[inline]
     pub fn commit_and_wake(self, os: &impl Os) {
         let Claim { writer, at } = self;
@@ -252,9 +255,9 @@ impl<M: Memory> Claim<'_, M> {
 pub struct Reader<M: Memory> {
     end: End<M>,
     head: u32,
-    /// Up to here messages are known to be.
+    /// Messages are known to be there up to this position.
     tail: u32,
-    /// Where it last found none.
+    /// The head at which it last found no message.
     empty_at: u32,
 }
 
@@ -269,7 +272,8 @@ impl<M: Memory> Reader<M> {
         // Acquire: what a reader before us freed stays freed.
         let head = region.word(HEAD).load(Ordering::Acquire);
         let tail = region.word(TAIL).load(Ordering::Acquire);
-        // In the sequence layout a writer may not have stored the tail of what was already read.
+        // In the sequence layout a writer may not have stored the tail for a message that was
+        // already read.
         let ahead = head == tail.wrapping_add(1) && region.sequenced;
         if tail.wrapping_sub(head) > region.capacity() && !ahead {
             return Err(RegionError::Positions { tail, head, capacity: region.capacity() });
@@ -324,26 +328,26 @@ impl<M: Memory> Reader<M> {
         Ok(is_there.then_some(Ahead { reader: self, at }))
     }
 
-    /// Where in the region the next message stands or will, with its sequence: for who keeps caches
-    /// in step by hand.
+    /// Where in the region the next message is or will be, with its sequence: for a caller that
+    /// keeps caches coherent by hand.
     pub fn next_at(&self) -> Range<usize> {
         self.end.region.extent(self.head)
     }
 
-    /// Waits until there is a message, the writer has closed, or the deadline is over; whether
-    /// [`try_receive`](Reader::try_receive) has an answer other than none.
+    /// Waits until there is a message, the writer has closed, or the deadline is over; returns
+    /// whether [`try_receive`](Reader::try_receive) has an answer other than none.
     #[inline]
     pub fn wait(&mut self, wait: Wait, deadline_ns: Option<u64>, os: &impl Os) -> bool {
         let (region, head) = (&self.end.region, self.head);
-        // One word says in either layout that something has come.
+        // In either layout one word says whether a message has come.
         let (word, none) = match region.sequenced {
             true => (region.sequence(head), last_lap(head, region.capacity())),
             false => (TAIL, head),
         };
         // Relaxed: `ready` looks again, with acquire.
         let has_come = |region: &Region<M>| region.word(word).load(Ordering::Relaxed) != none;
-        // A look at once would find the single message that has come since, again and again: in a
-        // long queue of 48 B that took 18 ns a message instead of 11.
+        // A look at once would find only the single message that has come since, again and again:
+        // in a long queue of 48 B messages that took 18 ns a message instead of 11.
         let polls_on = self.empty_at == head && wait.polls();
         self.tail != head
             || !polls_on && has_come(region)
@@ -369,7 +373,7 @@ impl<M: Memory> Reader<M> {
         Ok(self.tail != self.head)
     }
 
-    /// Whether there is a message so many after the one at `head`.
+    /// Whether the message `ahead` messages after the one at `head` is there.
     fn ready_for(&mut self, ahead: u32) -> Result<bool, Corrupt> {
         if !self.ready()? || ahead >= self.end.region.capacity() {
             return Ok(false);
@@ -384,12 +388,12 @@ impl<M: Memory> Reader<M> {
         Ok(true)
     }
 
-    /// Up to where messages are there from `position` on, up to which they are known to be. Only
-    /// where none is known do the layouts differ.
+    /// Messages are known to be there up to `position`; returns up to where they are now. The
+    /// layouts differ only here, where no further message is known.
     #[inline(always)]
     fn look(&self, position: u32) -> Result<u32, Corrupt> {
         let region = &self.end.region;
-        // Acquire: who sees the position sees the payload.
+        // Acquire: a reader that sees the position sees the payload.
         let acquire = ordered(Site::QueuePublish, Ordering::Acquire);
         let (seen, is_whole) = if region.sequenced {
             let sequence = region.word(region.sequence(position)).load(acquire);
@@ -414,7 +418,8 @@ impl<M: Memory> Reader<M> {
     }
 }
 
-/// A message to be read in place; dropped without [`release`](Peek::release) it stays the next.
+/// A message to be read in place. If it is dropped without [`release`](Peek::release), it stays the
+/// next one.
 pub struct Peek<'a, M: Memory> {
     reader: &'a mut Reader<M>,
 }
@@ -442,7 +447,7 @@ impl<M: Memory> Peek<'_, M> {
         self.reader.release();
     }
 
-    /// Frees the slot, then as [`Reader::wake`].
+    /// Frees the slot, then wakes as [`Reader::wake`] does.
     #[inline]
     pub fn release_and_wake(self, os: &impl Os) {
         self.reader.release();

@@ -1,4 +1,4 @@
-//! Regions: what stands in them from the start, and who is attached.
+//! Regions: what they contain at the start, and which sides are attached.
 
 use crate::cells::{At, Ordering, Region};
 use crate::memory::Memory;
@@ -51,7 +51,7 @@ pub(crate) fn create_at<M: Memory>(
     for (word, &(_, value)) in header.iter().enumerate().skip(1) {
         set(At::control(0, word), value);
     }
-    // Release: who sees the magic sees the rest.
+    // Release: a side that sees the magic sees the rest.
     region.word(At::control(0, 0)).store(header[0].1, Ordering::Release);
     Ok(())
 }
@@ -122,10 +122,10 @@ impl<M: Memory> Region<M> {
         Ok(region)
     }
 
-    /// `shape`, with the layout of the slots that who made the region chose. A word that is none
-    /// leaves it, and is found where the header is compared.
+    /// `shape`, with the layout of the slots that the maker of the region chose. If the word in the
+    /// header names no layout, `shape` stays as it is, and comparing the header finds the word.
     fn found_layout(&self, shape: &Shape) -> Shape {
-        // Acquire, though nothing hangs on it: the whole header is compared later.
+        // Acquire, though nothing depends on it: the whole header is compared later.
         let layout = match self.word(At::control(0, LAYOUT_WORD)).load(Ordering::Acquire) {
             word if shape.delivery == Delivery::Queue => Layout::of(word),
             _ => None,
@@ -134,10 +134,10 @@ impl<M: Memory> Region<M> {
         Shape { layout, ..*shape }
     }
 
-    /// Says that `side` is attached; gives its epoch.
+    /// Says that `side` is attached; returns its epoch.
     fn open(&self, side: Side) -> u32 {
-        // One party per side: nobody else writes this word. Release: who sees the epoch sees what
-        // this side put right before.
+        // One party per side: nobody else writes this word. Release: a side that sees the epoch
+        // sees what this side repaired before.
         let word = self.word(side.epoch());
         let before = word.load(Ordering::Acquire);
         let epoch = (before | 1).wrapping_add((before & 1) << 1);
@@ -150,7 +150,7 @@ impl<M: Memory> Region<M> {
 pub(crate) struct End<M: Memory> {
     pub(crate) region: Region<M>,
     side: Side,
-    /// Of this side while it is open.
+    /// Epoch of this side while it is open.
     epoch: Option<u32>,
 }
 
@@ -161,14 +161,14 @@ impl<M: Memory> End<M> {
         End { region, side, epoch }
     }
 
-    /// A reader beside others: it leaves no trace in the region.
+    /// A reader among others: it writes nothing to the region.
     pub(crate) fn observe(region: Region<M>) -> End<M> {
         End { region, side: Side::Reader, epoch: None }
     }
 
     pub(crate) fn close(&mut self) {
         if let Some(epoch) = self.epoch.take() {
-            // Release: who sees the side closed sees its last message.
+            // Release: a peer that sees the side closed sees its last message.
             self.region.word(self.side.epoch()).store(epoch.wrapping_add(1), Ordering::Release);
         }
     }
@@ -195,7 +195,7 @@ impl<M: Memory> Drop for End<M> {
     }
 }
 
-/// Writes how an end is tuned.
+/// Defines the method that tunes an end.
 macro_rules! tuned_method {
     ($($end:ident),*) => { $(
         impl<M: Memory> $end<M> {
@@ -209,11 +209,11 @@ macro_rules! tuned_method {
 }
 pub(crate) use tuned_method;
 
-/// Writes what every end of a link tells of its peer.
+/// Defines the methods by which an end sees that its peer has closed, and closes itself.
 macro_rules! peer_methods {
     ($($end:ident),*) => { $(
         impl<M: Memory> $end<M> {
-            /// Whether the other side was here and left in order.
+            /// Whether the other side was attached and has closed.
             #[inline]
             pub fn is_peer_closed(&self) -> bool {
                 self.end.is_peer_closed()

@@ -1,9 +1,9 @@
 //! Semaphore: tokens that two sides take and post, with loads and stores only.
 //!
-//! Without compare-and-swap two sides cannot take from one heap of tokens but under a lock, and who
-//! dies with the lock holds up the other. So each token belongs to one side at any time. A side
-//! takes only what is its own, and hands on what it does not need to a peer that waits. Each side
-//! writes four words of its own, and none of the peer's:
+//! Without compare-and-swap two sides can take from one pool of tokens only under a lock, and a
+//! side that dies with the lock blocks the other. So each token belongs to one side at any time. A
+//! side takes only its own tokens, and hands those that it does not need to a peer that waits. Each
+//! side writes four words of its own, and none of the peer's:
 //!
 //! ```text
 //! posted   tokens that it has made
@@ -13,20 +13,20 @@
 //! ```
 //!
 //! So a side owns `posted + given by the peer - given - taken` tokens. Of these only `given by the
-//! peer` is not its own word, and it only grows: what a side has found to be its own, nobody can
-//! take from it meanwhile.
+//! peer` is not its own word, and it only grows. So nobody can take away a token that a side has
+//! found to be its own.
 //!
 //! **Death at any instant.** Taking and giving are one store each. Posting to a waiting peer is
 //! two, `posted` then `given`; between them the token is the poster's. So nothing is half done: a
 //! side that dies keeps what it owned, and the other goes on with its own tokens and those that it
-//! posts. Nobody ever waits for the other to leave a section. What is lost with the dead is theirs
-//! to bring back: a new life makes the semaphore anew.
+//! posts. Neither side ever waits for the other to leave a section. The tokens of a dead side come
+//! back only when its next life creates the semaphore anew.
 //!
 //! **A peer that lies** can hand out tokens that it does not have, as any user of a semaphore can
 //! post too often. A count outside [`TOKENS_MAX`] is [`Corrupt`].
 //!
-//! Threads of one side are put one after the other by their side (a lock, or interrupts off). Each
-//! side [serves](Semaphore::serve) the other from time to time, or when it is rung.
+//! Each side makes sure that its threads use the semaphore one at a time (a lock, or interrupts
+//! off). Each side [serves](Semaphore::serve) the other from time to time, or when it is rung.
 
 use crate::Corrupt;
 use crate::cells::{Ordering, Site, ordered};
@@ -35,7 +35,7 @@ use crate::words::SharedWords;
 
 /// Bytes of a semaphore: a pair of cache lines for each side.
 pub const SEMAPHORE_BYTES: usize = 256;
-/// Tokens of a side at most; past it the words are taken for garbage.
+/// Most tokens that a side may own; past it the words are taken for garbage.
 pub const TOKENS_MAX: u32 = 1 << 30;
 
 const LINE: usize = 128;
@@ -53,8 +53,8 @@ pub struct Semaphore<M> {
 }
 
 impl<M: Memory> Semaphore<M> {
-    /// The view of side 0 or 1. It has no state of its own: a side may have several, if it uses
-    /// them one after the other.
+    /// The view of side 0 or 1. It has no state of its own, so a side may have several views if it
+    /// uses them one at a time.
     ///
     /// # Panics
     /// If the memory has less than [`SEMAPHORE_BYTES`], or there is no such side.
@@ -64,8 +64,8 @@ impl<M: Memory> Semaphore<M> {
         Semaphore { words, mine: side * LINE, theirs: (1 - side) * LINE }
     }
 
-    /// Begins it with so many tokens; all are the peer's if `for_peer`. To be called before the
-    /// peer knows of it.
+    /// Starts the semaphore with this many tokens; all are the peer's if `for_peer`. Call it before
+    /// the peer knows of the semaphore.
     pub fn create(&self, tokens: u32, for_peer: bool) {
         for word in [POSTED, GIVEN, TAKEN, WAITING] {
             self.words.set(self.mine + word, 0);
@@ -77,7 +77,7 @@ impl<M: Memory> Semaphore<M> {
         }
     }
 
-    /// Takes a token that is this side's; whether there was one.
+    /// Takes one of this side's tokens; returns whether there was one.
     ///
     /// # Errors
     /// The words are garbage.
@@ -89,7 +89,7 @@ impl<M: Memory> Semaphore<M> {
         Ok(has_one)
     }
 
-    /// Makes a token, and hands it to the peer if that waits for one and no thread here does.
+    /// Makes a token, and hands it to the peer if the peer waits for one and no thread here does.
     ///
     /// # Errors
     /// The words are garbage, or this side has [`TOKENS_MAX`] tokens.
@@ -101,19 +101,19 @@ impl<M: Memory> Semaphore<M> {
         self.serve().map(drop)
     }
 
-    /// One more thread of this side waits: the peer hands over what it does not need. To be
-    /// called once for each [`Semaphore::end_wait`].
+    /// Says that one more thread of this side waits, so the peer hands over what it does not need.
+    /// Call it once for each [`Semaphore::end_wait`].
     pub fn begin_wait(&self) {
         self.add(WAITING, 1);
     }
 
-    /// One thread less waits.
+    /// Says that one thread fewer waits.
     pub fn end_wait(&self) {
         self.add(WAITING, u32::MAX);
     }
 
-    /// Hands tokens to a peer that waits for some and has none, as far as no thread here waits for
-    /// them; how many. So a token never goes back and forth between two that wait.
+    /// Hands tokens to a peer that waits for more than it has, except those that threads here wait
+    /// for; returns how many. So a token never goes back and forth between two sides that wait.
     ///
     /// # Errors
     /// The words are garbage.
@@ -128,7 +128,7 @@ impl<M: Memory> Semaphore<M> {
         Ok(handed)
     }
 
-    /// Tokens that are this side's, and the peer's.
+    /// The tokens of this side, and of the peer.
     ///
     /// # Errors
     /// The words are garbage.
@@ -136,12 +136,13 @@ impl<M: Memory> Semaphore<M> {
         Ok((self.owned(self.mine, self.theirs)?, self.owned(self.theirs, self.mine)?))
     }
 
-    /// Tokens that `side` owns. Of the peer's own words those are read first that make it seem
-    /// richer, so that it gets a token later rather than one too many.
+    /// Tokens that `side` owns. Of the peer's own words, those that count what it has spent are
+    /// read first. So the peer may seem richer than it is, and gets a token later rather than one
+    /// too many.
     fn owned(&self, side: usize, other: usize) -> Result<u32, Corrupt> {
         let acquire = ordered(Site::SemaphoreGive, Ordering::Acquire);
         let spent = self.words.get(side + TAKEN).wrapping_add(self.words.get(side + GIVEN));
-        // Acquire: who takes a token that was given sees what the peer did before.
+        // Acquire: a side that takes a given token sees what the peer did before.
         let given = self.words.word(other + GIVEN).load(acquire);
         let owned = self.words.get(side + POSTED).wrapping_add(given).wrapping_sub(spent);
         if owned > TOKENS_MAX { Err(Corrupt) } else { Ok(owned) }
@@ -149,7 +150,8 @@ impl<M: Memory> Semaphore<M> {
 
     fn add(&self, word: usize, by: u32) {
         let word = self.words.word(self.mine + word);
-        // Relaxed: this side's own. Release: what this side did before is seen with it.
+        // Relaxed: only this side writes it. Release: a peer that sees it sees what this side did
+        // before.
         let now = word.load(Ordering::Relaxed).wrapping_add(by);
         word.store(now, ordered(Site::SemaphoreGive, Ordering::Release));
     }
@@ -197,8 +199,8 @@ mod tests {
         assert_eq!((one.try_take(), two.try_take()), (Ok(true), Ok(false)));
     }
 
-    /// After each single store of each act the tokens are as many as before, but for the one that
-    /// was taken or made: whoever dies there leaves the other its own.
+    /// After each single store of each operation there are as many tokens as before, except for the
+    /// one that was taken or made. So a side that dies there leaves the other its own tokens.
     #[test]
     fn who_dies_between_two_stores_leaves_every_token_with_somebody() {
         let (one, two) = both(0, false);

@@ -9,7 +9,7 @@ pub(crate) const LINE: usize = 128;
 /// Where the slots begin.
 pub(crate) const SLOTS: usize = 5 * LINE;
 
-/// Which messages the reader gets. The numbers stand in the header.
+/// Which messages the reader gets. The header holds the numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Delivery {
@@ -23,7 +23,7 @@ pub enum Delivery {
     Counters = 4,
 }
 
-/// How the slots of a queue say that they are full. The numbers stand in the header.
+/// How the slots of a queue say that they are full. The header holds the numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Layout {
@@ -50,12 +50,13 @@ impl Layout {
     }
 }
 
-/// Largest message; past it the header is refused. Larger things want to cross by reference.
+/// Largest message; past it the header is refused. Larger things should cross by reference.
 pub const MESSAGE_SIZE_MAX: u32 = 1 << 26;
-/// Largest capacity; past it the header is refused. So positions never meet themselves.
+/// Largest capacity; past it the header is refused. So a wrapped position is never ambiguous.
 pub const CAPACITY_MAX: u32 = 1 << 24;
 /// Longest link that is [tuned](crate::Tuning) so that a message arrives soon; a longer one is
-/// there so that many do. The best for one is bad for the other, by a factor of up to ten.
+/// tuned so that many messages get through. The best tuning for one is worse for the other by a
+/// factor of up to ten.
 pub const SHORT_MAX: u32 = 16;
 
 /// Longest message, bytes, that shares a cache line with its sequence. Between the two CPUs of an
@@ -73,8 +74,8 @@ pub struct Shape {
     pub type_hash: u32,
     /// Messages that the region holds: a power of two up to [`CAPACITY_MAX`]; 4 for latest.
     pub capacity: u32,
-    /// How the slots of a queue say that they are full; [`Layout::Sequence`] for the others. Who
-    /// makes a region chooses; who attaches to it takes what its header says.
+    /// How the slots of a queue say that they are full; [`Layout::Sequence`] for the others. The
+    /// side that makes a region chooses; a side that attaches to it takes what its header says.
     pub layout: Layout,
     /// Whether a side may sleep in the kernel. Then each `wake` costs a fence and a load.
     pub parks: bool,
@@ -83,9 +84,9 @@ pub struct Shape {
 impl Shape {
     /// A queue. A short one of small messages has the sequence layout: on an Intel Xeon that saves
     /// a third of a round trip; on an AMD EPYC it costs up to a fifth while its CPUs are near each
-    /// other, and saves a tenth while they are far apart. Any other one has the index layout:
-    /// through a long one of 8 B the sequence layout takes a stream four times as long (`cargo
-    /// bench -p sinew-link --bench layouts`; docs/figures/links.md).
+    /// other, and saves a tenth while they are far apart. Any other one has the index layout: with
+    /// the sequence layout a stream through a long queue of 8 B messages takes four times as long
+    /// (`cargo bench -p sinew-link --bench layouts`; docs/figures/links.md).
     pub const fn queue(message_size: u32, type_hash: u32, capacity: u32) -> Shape {
         let is_short = capacity <= SHORT_MAX;
         let is_small = message_size <= SMALL_MAX;
@@ -185,12 +186,12 @@ const _: () = {
 pub enum RegionError {
     /// The shape's message size is out of range.
     MessageSize {
-        /// The shape says.
+        /// What the shape says.
         found: u32,
     },
     /// The shape's capacity is out of range.
     Capacity {
-        /// The shape says.
+        /// What the shape says.
         found: u32,
     },
     /// The memory is too short.
@@ -202,14 +203,14 @@ pub enum RegionError {
     },
     /// The memory does not begin at a multiple of 128.
     Alignment {
-        /// Bytes past one.
+        /// Bytes past such a multiple.
         past: usize,
     },
     /// A word of the header differs from the shape.
     Header {
         /// Which word.
         what: &'static str,
-        /// What stands there.
+        /// What the header holds.
         found: u32,
         /// What the shape says.
         expected: u32,
@@ -220,7 +221,7 @@ pub enum RegionError {
         tail: u32,
         /// The reader's.
         head: u32,
-        /// At most so far apart.
+        /// How far apart they may be.
         capacity: u32,
     },
 }

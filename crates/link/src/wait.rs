@@ -3,8 +3,8 @@
 //! In a region that [parks](crate::Shape::parks) each direction has a *bell*, two words: `waiting`,
 //! which a side sets before it looks a last time and sleeps, and `signal`, on which it sleeps. The
 //! other side publishes, then looks at `waiting`; a fence on both sides makes sure that either the
-//! sleeper sees the message or the waker sees the sleeper. `signal` moves on before the wake, so
-//! a sleeper that is only about to sleep is turned back by the kernel.
+//! sleeper sees the message or the waker sees the sleeper. `signal` changes before the wake, so the
+//! kernel does not let a side sleep that is only about to sleep.
 
 use core::hint::spin_loop;
 
@@ -32,14 +32,15 @@ impl Wait {
     }
 }
 
-/// Longest sleep without another look. So a peer that was killed after it published and before it
-/// woke us, or that closed without waking us, delays us and no more.
+/// Longest sleep before a side looks again. So a peer that was killed after it published and before
+/// it woke us, or that closed without waking us, only delays us.
 pub const PARK_NS_MAX: u64 = 50_000_000;
 /// Polls between two looks at the clock and at whether the peer has closed, which cost about half a
 /// poll each.
 const SPINS_PER_LOOK: u32 = 8;
 
-/// What waiting needs of the operating system; given by the caller, as the crate knows none.
+/// What waiting needs of the operating system; given by the caller, because the crate knows no
+/// operating system.
 pub trait Os {
     /// Gives the CPU to another thread.
     fn yield_now(&self);
@@ -65,13 +66,14 @@ pub(crate) const MESSAGE: Bell = Bell { signal: At::control(3, 1), waiting: At::
 pub(crate) const ROOM: Bell = Bell { signal: At::control(4, 1), waiting: At::control(4, 2) };
 
 impl<M: Memory> Region<M> {
-    /// To be called by the side that rings when it attaches: its forerunner may have been killed
-    /// between clearing `waiting` and waking, so the first ring goes through whoever waits.
+    /// The side that rings calls this when it attaches. Its predecessor may have been killed
+    /// between clearing `waiting` and waking, so the first ring must wake the other side in any
+    /// case.
     pub(crate) fn arm(&self, bell: Bell) {
         self.word(bell.waiting).store(1, Ordering::Relaxed);
     }
 
-    /// Wakes who waits for what this side has published.
+    /// Wakes the side that waits for what this side has published.
     #[inline]
     pub(crate) fn ring(&self, bell: Bell, os: &impl Os) {
         if !self.parks {
@@ -88,8 +90,8 @@ impl<M: Memory> Region<M> {
     fn ring_now(&self, bell: Bell, os: &impl Os) {
         self.word(bell.waiting).store(0, Ordering::Relaxed);
         let signal = self.word(bell.signal);
-        // Only this side writes it. Release: who sees the new signal and sets `waiting` again does
-        // so after the store above, which therefore cannot undo it.
+        // Only this side writes it. Release: a side that sees the new signal and sets `waiting`
+        // again does so after the store above, which therefore cannot undo it.
         signal.store(signal.load(Ordering::Relaxed).wrapping_add(1), Ordering::Release);
         os.futex_wake(signal);
     }
@@ -109,10 +111,11 @@ impl<M: Memory> Region<M> {
 }
 
 impl<M: Memory> End<M> {
-    /// Waits until `ready`, the peer has closed, or the deadline is over; whether ready. For a side
-    /// that has just looked: if it polls, it pauses before it looks again.
-    // The eager polls become part of the caller, for a near peer answers within them; what comes
-    // after is a call, so that the registers that it needs are not missing beside it.
+    /// Waits until `ready`, until the peer has closed, or until the deadline is over; returns
+    /// whether ready. It is for a side that has just looked: if it polls, it pauses before it looks
+    /// again.
+    // The eager polls are inlined into the caller, because a near peer answers within them. The
+    // rest is a call, so that it takes no registers from the eager polls.
     #[inline(always)]
     pub(crate) fn wait(
         &self,

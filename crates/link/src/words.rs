@@ -1,4 +1,4 @@
-//! Words that two sides share beside links: states, tables, records.
+//! Words that two sides share besides links: states, tables, records.
 
 use crate::cells::{AtomicU32, Ordering};
 use crate::memory::Memory;
@@ -13,16 +13,16 @@ impl<M: Memory> SharedWords<M> {
         SharedWords(memory)
     }
 
-    /// What they stand on.
+    /// The memory that holds them.
     pub fn memory(&self) -> &M {
         &self.0
     }
 
-    /// The word `at` bytes from the start. Acquire: who reads it sees all that its writer had
-    /// written before.
+    /// The word `at` bytes from the start. Acquire: a side that reads the word sees everything that
+    /// its writer had written before.
     ///
     /// # Panics
-    /// If `at` is no multiple of 4, or outside.
+    /// If `at` is not a multiple of 4, or outside.
     pub fn get(&self, at: usize) -> u32 {
         self.word(at).load(Ordering::Acquire)
     }
@@ -39,7 +39,7 @@ impl<M: Memory> SharedWords<M> {
     /// new.
     ///
     /// # Panics
-    /// If `at` is no multiple of 4, or not all is inside.
+    /// If `at` is not a multiple of 4, or the bytes are not all inside.
     pub fn read(&self, at: usize, bytes: &mut [u8]) {
         for (place, part) in bytes.chunks_mut(4).enumerate() {
             let word = self.get(at + place * 4).to_le_bytes();
@@ -72,8 +72,8 @@ impl<M: Memory> SharedWords<M> {
     pub(crate) fn word(&self, at: usize) -> &AtomicU32 {
         let is_inside = at.checked_add(4).is_some_and(|end| end <= self.0.len());
         assert!(at.is_multiple_of(4) && is_inside, "a word at {at} of {} bytes", self.0.len());
-        // SAFETY: inside and aligned, as just looked; the bytes live as long as `self`, and nobody
-        // refers to them but as atomics.
+        // SAFETY: inside and aligned, as just checked; the bytes live as long as `self`, and nobody
+        // refers to them except as atomics.
         unsafe { self.0.base().byte_add(at).cast::<AtomicU32>().as_ref() }
     }
 }

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What such a target lacks, as it would stand in a source.
+/// What such a target lacks, as a source would write it.
 const FORBIDDEN: [&str; 12] = [
     "AtomicU64",
     "AtomicI64",

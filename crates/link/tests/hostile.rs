@@ -13,7 +13,7 @@ use sinew_link::{Layout, Os, Shape, Wait, broadcast, counter, create, latest, qu
 mod support;
 use support::{Guarded, Linux};
 
-/// Looks that this side takes at each link while the peer rages.
+/// Looks that this side takes at each link during the attack.
 const LOOKS: u32 = 200_000;
 /// Bursts of overwritten words that must fall within them.
 const BURSTS: u32 = 10_000;
@@ -41,7 +41,7 @@ fn under_attack(memory: &Guarded, mut look: impl FnMut(u32)) {
                     let value = match random.u8(..4) {
                         0 => random.u32(..),
                         1 => EXTREMES[random.usize(..EXTREMES.len())],
-                        // Near what stands there: the positions that almost make sense.
+                        // Near the present value: positions that almost make sense.
                         _ => memory.word(at).load(Ordering::Relaxed).wrapping_add(random.u32(..5)),
                     };
                     memory.word(at).store(value, Ordering::Relaxed);
@@ -76,7 +76,7 @@ fn a_queue_survives() {
             let mut reader = queue::Reader::attach(memory.clone(), &shape).expect("made");
             let mut message = vec![0; size as usize];
             under_attack(&memory, |i| {
-                // Whatever they answer, they answer.
+                // Any answer will do; they must return.
                 let _ = writer.try_send(&message);
                 let _ = reader.try_receive(&mut message);
                 let ahead = i % (capacity + 1);

@@ -1,11 +1,11 @@
-//! kill -9 at every machine instruction of a write and of a read, over a memfd: what stays is the
+//! kill -9 at every machine instruction of a write and of a read, over a memfd: what remains is the
 //! old message or the new one, whole; the other side goes on, and so does a fresh end.
 //!
 //! A child is traced and stepped n instructions into the operation, then killed; n runs until the
-//! operation is over. Code that is not optimised takes thousands of instructions for what is a
-//! hundred otherwise, so there n takes only those values after which the region looks different:
-//! a kill in between leaves the same bytes. Every instruction, in a few seconds:
-//! `cargo test -p sinew-link --release --test kill`.
+//! operation is over. Unoptimised code takes thousands of instructions for what is a hundred
+//! otherwise, so there n takes only those values after which the region looks different: a kill in
+//! between leaves the same bytes. Every instruction, in a few seconds: `cargo test -p sinew-link
+//! --release --test kill`.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #![expect(clippy::print_stderr, reason = "a proof says what it did not run")]
 
@@ -43,7 +43,7 @@ fn progress() -> Guarded {
     Guarded::of(&Shape::queue(4, 0, 1))
 }
 
-/// A child that stands before the operation and is traced.
+/// A traced child that has stopped just before the operation.
 struct Traced<'a> {
     child: libc::pid_t,
     progress: &'a Guarded,
@@ -113,9 +113,9 @@ impl Traced<'_> {
     }
 }
 
-/// Runs the operation to its end; the numbers of steps at which to kill it. (How many instructions
-/// the C library takes to fill bytes depends on where in a page they are, and so on how deep the
-/// stack is: messages are made before the operation.)
+/// Runs the operation to its end; returns the numbers of steps at which to kill it. (How many
+/// instructions the C library takes to fill bytes depends on where in a page they are, and so on
+/// how deep the stack is: messages are made before the operation.)
 fn points(traced: Traced<'_>, memory: &Guarded) -> Vec<u32> {
     let look = || (0..memory.words()).map(|i| memory.word(i).load(Ordering::SeqCst)).collect();
     let mut before: Vec<u32> = look();

@@ -1,7 +1,9 @@
-//! The way to a collector: spans wait in a bounded queue, and a thread sends them, many at a time.
+//! The connection to a collector: spans wait in a bounded queue, and a thread sends them in
+//! batches.
 //!
-//! Who makes spans never waits for it. What finds no room, or what the collector does not take, is
-//! lost, counted and told on standard error, which is the log of a service.
+//! Code that makes spans never waits for the collector. Spans that find no room, or that the
+//! collector does not take, are lost and counted. The count is printed to standard error, which is
+//! the log of a service.
 
 #[cfg(test)]
 mod tests;
@@ -34,30 +36,30 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 use crate::message::{ExportAnswer, ExportRequest};
 use crate::{SpanRecord, TraceSettings};
 
-/// The first pause after a collector could not take a batch; each further one is twice as long.
+/// The first pause after a collector could not take a batch. Each further pause is twice as long.
 const PAUSE: Duration = Duration::from_secs(1);
-/// The longest one, also if the collector asks for more.
+/// The longest pause, even if the collector asks for more.
 const PAUSE_MAX: Duration = Duration::from_secs(30);
-/// A batch that was not taken for so long is lost.
+/// A batch that was not taken within this time is lost.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// So often at most it is told how many spans were lost.
+/// Least time between two reports about lost spans.
 const TOLD_EVERY: Duration = Duration::from_secs(10);
-/// Bytes of an answer that are read.
+/// Most bytes of an answer that are read.
 const ANSWER_LEN_MAX: usize = 64 << 10;
 
 const PROTOBUF: HeaderValue = HeaderValue::from_static("application/x-protobuf");
 const GZIP: HeaderValue = HeaderValue::from_static("gzip");
 const AGENT: HeaderValue = HeaderValue::from_static(concat!("sinew/", env!("CARGO_PKG_VERSION")));
 
-/// Where spans go.
+/// The destination of spans.
 pub struct Collector {
     shared: Arc<Shared>,
     spans: UnboundedSender<Vec<SpanRecord>>,
     queue_max: usize,
     batch_max: usize,
-    /// Until when the rest must be gone.
+    /// The deadline for sending the rest, once the end was requested.
     end: watch::Sender<Option<Instant>>,
-    /// Says that it is. Behind a lock that only the end takes.
+    /// Receives a message when the rest was sent. The lock is taken only at the end.
     ended: std::sync::Mutex<mpsc::Receiver<()>>,
 }
 
@@ -67,23 +69,23 @@ struct Shared {
     waiting: AtomicUsize,
     /// Spans that found no room.
     lost: AtomicU64,
-    /// A batch is full.
+    /// Signals that a batch is full.
     full: Notify,
 }
 
 impl Collector {
-    /// Begins a thread that sends what comes.
+    /// Starts a thread that sends the spans.
     ///
     /// # Errors
-    /// What the kernel says of a thread more.
+    /// The kernel refused one more thread.
     pub fn begin(settings: TraceSettings) -> io::Result<Collector> {
         Collector::begin_telling(settings, |line| {
-            // Nobody listens: then there is no one to tell.
+            // If standard error is closed, nobody can be told.
             let _ = writeln!(stderr(), "{line}");
         })
     }
 
-    /// The same; `tells` hears what is to be known.
+    /// The same with `tells`, which is called with each line for the user.
     fn begin_telling(
         settings: TraceSettings,
         tells: impl Fn(&str) + Send + 'static,
@@ -97,21 +99,21 @@ impl Collector {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         thread::Builder::new().name("spans".into()).spawn(move || {
             runtime.block_on(Sending::new(settings, sending, queue, ends, Box::new(tells)).run());
-            // What still looks for a name is left alone.
+            // A name lookup that is still running is abandoned.
             runtime.shutdown_background();
-            // Whoever waited may have gone.
+            // The waiting thread may have ended.
             let _ = says.send(());
         })?;
         Ok(Collector { shared, spans, queue_max, batch_max, end, ended })
     }
 
-    /// Puts spans into the queue, if there is room for all of them. Never waits.
+    /// Puts spans into the queue, if there is room for all of them. Never blocks.
     pub fn send(&self, spans: Vec<SpanRecord>) {
         let count = spans.len();
-        // Relaxed: numbers; the queue itself orders what goes through it.
+        // Relaxed: these are only counts. The queue itself orders the spans.
         let before = self.shared.waiting.fetch_add(count, Ordering::Relaxed);
         if before + count > self.queue_max || self.spans.send(spans).is_err() {
-            // Relaxed: as above.
+            // Relaxed: only counts, too.
             self.shared.waiting.fetch_sub(count, Ordering::Relaxed);
             self.shared.lost.fetch_add(count as u64, Ordering::Relaxed);
         } else if before < self.batch_max && before + count >= self.batch_max {
@@ -119,17 +121,17 @@ impl Collector {
         }
     }
 
-    /// Sends what is left, until then at most. Blocks.
+    /// Sends the remaining spans, until `until` at most. Blocks.
     pub fn end(&self, until: std::time::Instant) {
         self.end.send_replace(Some(until.into()));
-        // A thread that is gone, or too slow, has lost what it had.
+        // A thread that has ended, or is too slow, loses its spans.
         if let Ok(ended) = self.ended.lock() {
             let _ = ended.recv_timeout(until.saturating_duration_since(std::time::Instant::now()));
         }
     }
 }
 
-/// The thread's part.
+/// The state of the sending thread.
 struct Sending {
     settings: TraceSettings,
     shared: Arc<Shared>,
@@ -137,25 +139,25 @@ struct Sending {
     ends: watch::Receiver<Option<Instant>>,
     tells: Box<dyn Fn(&str) + Send>,
     client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
-    /// Taken from the queue, but not yet sent.
+    /// Spans taken from the queue, but not sent yet.
     next: Vec<SpanRecord>,
-    /// Not taken, since the beginning, and as many of them as were told, and when.
+    /// Spans not taken since the beginning, how many of them were reported, and when.
     refused: u64,
     told: u64,
     told_at: Option<Instant>,
-    /// Whether something is wrong since the last batch that was taken.
+    /// Whether there was an error since the last batch that was taken.
     is_in_trouble: bool,
 }
 
-/// What became of a request.
+/// The result of a request.
 enum Came {
-    /// All but so many spans were taken.
+    /// All spans were taken, except this many.
     Taken(u64),
-    /// It makes no sense to send it again.
+    /// It is useless to send the batch again.
     Refused(String),
-    /// It may be taken later; perhaps the collector says when.
+    /// The batch may be taken later. The collector may have said when.
     Later(String, Option<Duration>),
-    /// Nobody answers.
+    /// The collector does not answer.
     Nobody(String),
 }
 
@@ -211,7 +213,7 @@ impl Sending {
         }
     }
 
-    /// The next spans to go together, if any wait.
+    /// The next batch of spans, if any wait.
     fn batch(&mut self) -> Option<Vec<SpanRecord>> {
         let max = self.settings.batch_max;
         while self.next.len() < max
@@ -220,12 +222,12 @@ impl Sending {
             self.next.extend(more);
         }
         let batch: Vec<_> = self.next.drain(..self.next.len().min(max)).collect();
-        // Relaxed: as above.
+        // Relaxed: only a count.
         self.shared.waiting.fetch_sub(batch.len(), Ordering::Relaxed);
         (!batch.is_empty()).then_some(batch)
     }
 
-    /// Sends a batch until it is taken, or there is no sense in it any more.
+    /// Sends a batch until it is taken, or until it is useless to go on.
     async fn send(&mut self, batch: Vec<SpanRecord>) {
         let (count, begun, mut pause) = (batch.len() as u64, Instant::now(), PAUSE);
         let body = self.body(batch);
@@ -243,7 +245,7 @@ impl Sending {
                 Came::Nobody(why) => (why, None),
                 Came::Later(why, after) => (why, after),
             };
-            // By chance a little more or less: not all come again at once.
+            // A random variation: not all clients retry at the same time.
             let chosen =
                 after.unwrap_or(pause.mul_f64(0.75 + fastrand::f64() / 2.0)).min(PAUSE_MAX);
             pause = (pause * 2).min(PAUSE_MAX);
@@ -255,7 +257,7 @@ impl Sending {
             self.fails(&why);
             tokio::select! {
                 () = sleep(chosen) => {}
-                // One last time then.
+                // At the end, one last attempt.
                 _ = ended(self.ends.clone()), if !is_over => {}
             }
         }
@@ -267,7 +269,7 @@ impl Sending {
             return plain.into();
         }
         let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
-        // A vector takes all that is written to it.
+        // Writing to a vector cannot fail.
         encoder.write_all(&plain).and_then(|()| encoder.finish()).unwrap_or_default().into()
     }
 
@@ -307,7 +309,7 @@ impl Sending {
                 let rejected = partial.map_or(0, |partial| partial.rejected);
                 Came::Taken(u64::try_from(rejected).unwrap_or(0))
             }
-            // Those that the specification names.
+            // The status codes that the specification names.
             StatusCode::TOO_MANY_REQUESTS
             | StatusCode::BAD_GATEWAY
             | StatusCode::SERVICE_UNAVAILABLE
@@ -333,7 +335,7 @@ impl Sending {
         self.tell_lost();
     }
 
-    /// Says what is wrong, once for as long as it is.
+    /// Reports an error, once until a batch is taken again.
     fn fails(&mut self, why: &str) {
         if !std::mem::replace(&mut self.is_in_trouble, true) {
             self.say(format_args!("does not take spans: {why}"));
@@ -341,7 +343,7 @@ impl Sending {
     }
 
     fn lost(&self) -> u64 {
-        // Relaxed: as above.
+        // Relaxed: only a count.
         self.refused + self.shared.lost.load(Ordering::Relaxed)
     }
 
@@ -358,25 +360,25 @@ impl Sending {
         }
     }
 
-    /// What its path and query say may be secret.
+    /// Prints only the host: the path and query of the URL may be secret.
     fn say(&self, what: fmt::Arguments<'_>) {
         let authority = self.settings.url.authority().map_or("", |it| it.as_str());
         (self.tells)(&format!("the collector at {authority} {what}"));
     }
 }
 
-/// Waits until the end is said, and gives until when all must be gone.
+/// Waits for the request to end, and returns its deadline.
 async fn ended(mut ends: watch::Receiver<Option<Instant>>) -> Instant {
-    // Who could say it is gone: that is the end too.
+    // If the sender is gone, this counts as the end too.
     ends.wait_for(Option::is_some).await.ok().and_then(|end| *end).unwrap_or_else(Instant::now)
 }
 
-/// Waits until there is no more time.
+/// Waits until the deadline has passed.
 async fn too_late(ends: watch::Receiver<Option<Instant>>) {
     sleep_until(ended(ends).await).await;
 }
 
-/// An error with what it comes from.
+/// An error with its causes.
 fn reasons(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut next = error.source();

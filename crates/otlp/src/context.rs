@@ -1,38 +1,38 @@
-//! Where a span stands in its trace, as others hear of it: Trace Context of the W3C.
+//! The place of a span in its trace, as sent to others: Trace Context of the W3C.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// Characters of a traceparent of the version that is known.
+/// Length of a traceparent of the known version, in characters.
 const LEN: usize = 55;
-/// Entries of a tracestate that has more are none (3.3.1.1 of the recommendation).
+/// Most entries of a tracestate. One with more is ignored (3.3.1.1 of the recommendation).
 const STATE_ENTRIES_MAX: usize = 32;
-/// Characters of a tracestate that are passed on, at least as many as the recommendation asks for;
-/// entries past that are left out.
+/// Most characters of a tracestate that are passed on, at least as many as the recommendation asks
+/// for. Further entries are left out.
 const STATE_LEN_MAX: usize = 512;
 
-/// Where a span stands in its trace.
+/// The place of a span in its trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpanContext {
     /// The number of the trace; never 0.
     pub trace: u128,
-    /// That of the span; never 0.
+    /// The number of the span; never 0.
     pub span: u64,
-    /// Whether the spans of this trace are made.
+    /// Whether the spans of this trace are recorded.
     pub is_sampled: bool,
-    /// What others have said of the trace, for those who understand it.
+    /// What other services have added to the trace, for services that understand it.
     pub state: Option<Arc<str>>,
 }
 
 impl SpanContext {
-    /// What the header traceparent says; `None` if it says nothing that is understood, which is
-    /// then taken for no header.
+    /// The content of a traceparent header. `None` if it is not understood; then it counts as
+    /// missing.
     pub fn parse(text: &[u8]) -> Option<SpanContext> {
         let (text, rest) = text.split_at_checked(LEN)?;
         let is_whole = match hex(&text[..2])? {
             0 => rest.is_empty(),
             0xff => false,
-            // What a later version adds stands behind a dash.
+            // A later version may add more after a dash.
             _ => rest.first().is_none_or(|next| *next == b'-'),
         };
         if !is_whole || [2, 35, 52].iter().any(|at| text[*at] != b'-') {
@@ -43,7 +43,7 @@ impl SpanContext {
         (trace != 0 && span != 0).then_some(SpanContext { trace, span, is_sampled, state: None })
     }
 
-    /// The same with what the lines of the header tracestate say, unless it is malformed.
+    /// The same with the content of the lines of the tracestate header, unless it is malformed.
     pub fn with_state<'a>(mut self, lines: impl IntoIterator<Item = &'a str>) -> SpanContext {
         let lines: Vec<_> = lines.into_iter().collect();
         let all = lines.join(",");
@@ -66,14 +66,14 @@ impl SpanContext {
     }
 }
 
-/// As the header traceparent.
+/// In the format of the traceparent header.
 impl fmt::Display for SpanContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "00-{:032x}-{:016x}-{:02x}", self.trace, self.span, u8::from(self.is_sampled))
     }
 }
 
-/// Digits in lower case alone.
+/// Parses digits in lower case only.
 fn hex(digits: &[u8]) -> Option<u128> {
     digits.iter().try_fold(0, |number, digit| {
         let value = match digit {
@@ -108,7 +108,7 @@ mod tests {
             let context = SpanContext::parse(text.as_bytes()).expect(&text);
             assert_eq!(context.is_sampled, is_sampled, "{text}");
         }
-        // Later versions may have more behind it.
+        // Later versions may have more after it.
         for text in [format!("cc{}", &TEXT[2..]), format!("cc{}-what", &TEXT[2..])] {
             assert!(SpanContext::parse(text.as_bytes()).is_some(), "{text}");
         }

@@ -1,8 +1,8 @@
-//! Spans for collectors of OpenTelemetry: where a span stands in its trace and what others are told
-//! of that ([`SpanContext`]), which traces are made at all ([`Sampler`]), what the environment asks
-//! for ([`TraceSettings`]), and the thread that sends spans over OTLP ([`Collector`]).
+//! Spans for OpenTelemetry collectors: the place of a span in its trace, and how it is sent to
+//! others ([`SpanContext`]), which traces are recorded at all ([`Sampler`]), what the environment
+//! asks for ([`TraceSettings`]), and the thread that sends spans over OTLP ([`Collector`]).
 //!
-//! Nothing here knows a flow, and nothing here keeps who makes spans waiting.
+//! This crate does not know flows, and never blocks the code that makes spans.
 
 mod collector;
 mod context;

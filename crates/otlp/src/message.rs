@@ -1,4 +1,4 @@
-//! A span as who makes it hands it over, and as OTLP carries it (opentelemetry/proto, version 1).
+//! A span as its maker passes it on, and as OTLP carries it (opentelemetry/proto, version 1).
 
 use std::sync::Arc;
 
@@ -8,23 +8,23 @@ use sinew_control::outside;
 
 use crate::SpanContext;
 
-/// Characters of a text of a span; what is longer is cut. Specifications set no limit, but a path
-/// may have as many as a client likes.
+/// Most characters of a text of a span. A longer text is cut. Specifications set no limit, but a
+/// client may send a path of any length.
 const TEXT_LEN_MAX: usize = 1024;
 
-/// What a span is, towards the rest of its trace.
+/// The role of a span in its trace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SpanKind {
-    /// Work inside.
+    /// Internal work.
     #[default]
     Internal,
-    /// The answer to somebody else's question.
+    /// The handling of another service's request.
     Server,
-    /// A question to somebody else.
+    /// A request to another service.
     Client,
 }
 
-/// What is said of a span.
+/// The value of an attribute of a span.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Attribute {
     /// A text.
@@ -50,30 +50,30 @@ impl From<&ByteString> for Attribute {
 pub struct SpanRecord {
     /// The number of its trace.
     pub trace: u128,
-    /// Its own.
+    /// The number of the span.
     pub span: u64,
-    /// That of the one that it is part of; 0 if it is the first of its trace.
+    /// The number of its parent span; 0 if it is the first of its trace.
     pub parent: u64,
-    /// Whether that is somebody else's.
+    /// Whether the parent belongs to another service.
     pub is_remote: bool,
-    /// What others have said of the trace.
+    /// What other services have added to the trace.
     pub state: Option<Arc<str>>,
     /// What it does.
     pub name: ByteString,
-    /// As above.
+    /// Its role in the trace.
     pub kind: SpanKind,
     /// Since 1970, ns.
     pub begun_ns: u64,
-    /// Likewise.
+    /// Since 1970, ns.
     pub ended_ns: u64,
-    /// What is said of it.
+    /// Its attributes, by name.
     pub attributes: Vec<(&'static str, Attribute)>,
-    /// Why it failed, if it did; empty if nobody knows.
+    /// Why it failed, if it did. An empty text if the reason is unknown.
     pub error: Option<String>,
 }
 
 impl SpanRecord {
-    /// A span of this trace that has just begun, below the one that the context names.
+    /// A span of this trace that has just begun, as a child of the span in the context.
     pub fn below(context: &SpanContext, span: u64, name: ByteString, begun_ns: u64) -> SpanRecord {
         SpanRecord {
             trace: context.trace,
@@ -180,14 +180,14 @@ struct Status {
     code: i32,
 }
 
-/// What a collector answers.
+/// The answer of a collector.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct ExportAnswer {
     #[prost(message, optional, tag = "1")]
     pub(crate) partial: Option<PartialSuccess>,
 }
 
-/// That it has not taken all.
+/// Says that the collector has not taken all spans.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct PartialSuccess {
     #[prost(int64, tag = "1")]
@@ -198,14 +198,14 @@ pub(crate) struct PartialSuccess {
 
 /// The code of a status.
 const FAILED: i32 = 2;
-/// In the flags of a span: the trace is made.
+/// In the flags of a span: the trace is sampled.
 const IS_SAMPLED: u32 = 1;
-/// It is known whether the parent is somebody else's, and it is.
+/// It is known whether the parent is of another service, and it is.
 const KNOWS_REMOTE: u32 = 1 << 8;
 const IS_REMOTE: u32 = 1 << 9;
 
 impl ExportRequest {
-    /// These spans of who is said to be that.
+    /// A request with these spans, from the sender that `resource` describes.
     pub(crate) fn of(resource: &[(String, String)], spans: Vec<SpanRecord>) -> ExportRequest {
         let text = |(key, value): &(String, String)| KeyValue::text(key, value);
         let resource = Resource { attributes: resource.iter().map(text).collect() };
@@ -256,7 +256,7 @@ impl From<SpanRecord> for Span {
     }
 }
 
-/// A text without what nobody is shown, and not too long.
+/// A text with secrets hidden, and cut if it is too long.
 fn shown(text: &str) -> String {
     let text = outside::hide_first(text, TEXT_LEN_MAX);
     text[..text.floor_char_boundary(TEXT_LEN_MAX)].to_owned()

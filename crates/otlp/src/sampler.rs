@@ -1,4 +1,4 @@
-//! Which traces are made: the samplers that the specification of OpenTelemetry names.
+//! Which traces are recorded: the samplers that the specification of OpenTelemetry names.
 
 use std::cell::RefCell;
 use std::hash::{BuildHasher, RandomState};
@@ -7,21 +7,22 @@ use fastrand::Rng;
 
 use crate::SpanContext;
 
-/// One more than the largest number by which a trace is judged: its last 64 bits but the very last.
+/// One more than the greatest number by which a trace is judged: its last 64 bits without the very
+/// last.
 const ALL: u64 = 1 << 63;
 
-/// Decides whether the spans of a trace are made.
+/// Decides whether the spans of a trace are recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sampler {
-    /// Traces whose numbers lie below that are made.
+    /// Traces with a number below this are recorded.
     below: u64,
-    /// Whether who began the trace decides, if that was somebody else.
+    /// Whether the service that began the trace decides, if it was another one.
     follows: bool,
 }
 
 thread_local! {
-    /// Where the numbers of traces and spans come from. Its seed is the system's: no two processes
-    /// make the same.
+    /// The source of the numbers of traces and spans. Its seed comes from the system, so no two
+    /// processes make the same numbers.
     static CHANCE: RefCell<Rng> = RefCell::new(Rng::with_seed(RandomState::new().hash_one(0)));
 }
 
@@ -29,7 +30,7 @@ impl Sampler {
     /// The sampler with this name, and its argument.
     ///
     /// # Errors
-    /// There is none of that name, or its argument is no part of 1.
+    /// There is no sampler of that name, or its argument is not between 0 and 1.
     pub(crate) fn parse(name: &str, argument: Option<&str>) -> Result<Sampler, String> {
         let (follows, root) = match name.strip_prefix("parentbased_") {
             Some(root) => (true, root),
@@ -49,21 +50,21 @@ impl Sampler {
         Ok(Sampler { below, follows })
     }
 
-    /// A trace that begins here, if its spans are made: its number.
+    /// Begins a trace. Returns its number if its spans are recorded.
     pub fn begin(self) -> Option<u128> {
         CHANCE.with_borrow_mut(|chance| {
-            // Most are not made: of those nobody asks for the rest of the number.
+            // Most traces are not recorded, and need no further part of the number.
             let low = u128::from(chance.u64(..));
             self.takes(low).then(|| u128::from(chance.u64(1..)) << 64 | low)
         })
     }
 
-    /// Whether the spans of a trace are made that somebody else has begun.
+    /// Whether to record the spans of a trace that another service has begun.
     pub fn follow(self, parent: &SpanContext) -> bool {
         if self.follows { parent.is_sampled } else { self.takes(parent.trace) }
     }
 
-    /// A trace that begins here and is not made: others may ask for its number.
+    /// Begins a trace that is not recorded. Its number is sent to other services.
     pub fn begin_unmade(self) -> u128 {
         CHANCE.with_borrow_mut(|chance| {
             let low = chance.u64(self.below.min(ALL - 1)..ALL) << 1 | chance.u64(..2);
@@ -71,7 +72,7 @@ impl Sampler {
         })
     }
 
-    /// As all implementations do it, so that those who see the same trace agree.
+    /// As in all implementations, so that services that see the same trace agree.
     fn takes(self, trace: u128) -> bool {
         (trace as u64) >> 1 < self.below
     }
@@ -132,7 +133,7 @@ mod tests {
             assert!(!tenth.follow(&context(tenth.begin_unmade())));
         }
         let half = sampler("traceidratio", Some("0.5"));
-        // The last eight bytes, less their last bit, as others read it.
+        // The last eight bytes, without their last bit, as other implementations read it.
         assert!(half.follow(&context(1 << 64 | u128::from(ALL - 1))));
         assert!(!half.follow(&context(1 << 64 | u128::from(ALL))));
     }

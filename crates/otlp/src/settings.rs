@@ -11,21 +11,21 @@ use crate::Sampler;
 
 const ENDPOINT: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
 const TRACES_ENDPOINT: &str = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT";
-/// Where a collector listens if nobody says otherwise.
+/// The default address of a collector.
 const LOCAL: &str = "http://localhost:4318";
 const SAMPLER_DEFAULT: &str = "parentbased_always_on";
-/// How long a request may take.
+/// Longest time of a request.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// How long spans wait for others to go with them.
+/// How long spans wait for more spans to be sent with them.
 const DELAY: Duration = Duration::from_secs(5);
-/// Spans that wait.
+/// Most spans that wait.
 const QUEUE_MAX: usize = 2048;
-/// Spans of a request.
+/// Most spans in a request.
 const BATCH_MAX: usize = 512;
-/// More spans than that do not wait, whatever the environment says: some hundred megabytes.
+/// Upper limit of waiting spans, whatever the environment says: some hundred megabytes.
 const QUEUE_LIMIT: usize = 1 << 18;
 
-/// What is not spoken here, and what is there instead.
+/// What is not supported here, and what to use instead.
 const UNKNOWN: [(&str, &str); 6] = [
     ("OTEL_EXPORTER_OTLP_CERTIFICATE", CERTIFICATES),
     ("OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE", CERTIFICATES),
@@ -39,16 +39,16 @@ const CERTIFICATES: &str = "a collector over TLS must have a certificate that br
 const NO_CLIENT: &str = "client certificates are not supported; authenticate with \
                          OTEL_EXPORTER_OTLP_HEADERS";
 
-/// How spans are sent, and which.
+/// How spans are sent, and which ones.
 #[derive(Clone, Debug)]
 pub struct TraceSettings {
-    /// Which are made.
+    /// Decides which traces are recorded.
     pub sampler: Sampler,
     pub(crate) url: Uri,
     pub(crate) headers: HeaderMap,
     pub(crate) timeout: Duration,
     pub(crate) is_gzip: bool,
-    /// What is said of who sends them, by name.
+    /// Attributes of the sender, by name.
     pub(crate) resource: Vec<(String, String)>,
     pub(crate) delay: Duration,
     pub(crate) queue_max: usize,
@@ -59,10 +59,10 @@ pub struct TraceSettings {
 type Get<'a> = &'a dyn Fn(&str) -> Result<Option<String>, String>;
 
 impl TraceSettings {
-    /// What this process' environment asks for; `None`: no spans.
+    /// What this process's environment asks for. `None`: no spans.
     ///
     /// # Errors
-    /// The first variable that is malformed, or asks for what is not there.
+    /// The first variable that is malformed, or asks for something that is not supported.
     pub fn of_environment() -> Result<Option<TraceSettings>, String> {
         TraceSettings::read(&|name| match env::var(name) {
             Ok(text) => Ok(Some(text)),
@@ -73,12 +73,12 @@ impl TraceSettings {
         })
     }
 
-    /// The same of other variables.
+    /// The same for variables from another source.
     ///
     /// # Errors
-    /// As above.
+    /// As for [`TraceSettings::of_environment`].
     pub fn read(get: Get<'_>) -> Result<Option<TraceSettings>, String> {
-        // Set to nothing is as good as not set, says the specification.
+        // An empty variable counts as not set, says the specification.
         let get = |name: &str| Ok::<_, String>(get(name)?.filter(|text| !text.trim().is_empty()));
         let get: Get<'_> = &get;
         if is_true(get, "OTEL_SDK_DISABLED")? {
@@ -108,7 +108,7 @@ impl TraceSettings {
         }))
     }
 
-    /// The same, where nothing else says it, of this program's own name and more of it.
+    /// Adds this program's own name and further attributes, unless the environment sets them.
     pub fn of(
         mut self,
         service: &str,
@@ -124,7 +124,7 @@ impl TraceSettings {
     }
 }
 
-/// A variable, as it is read.
+/// Reads and parses a variable.
 fn named<T>(
     get: Get<'_>,
     name: &str,
@@ -134,7 +134,7 @@ fn named<T>(
     text.map(|text| read(text.trim()).map_err(|why| format!("{name}: {why}"))).transpose()
 }
 
-/// One that may be set for traces alone.
+/// Reads a variable that may also be set for traces only.
 fn of_traces<T>(
     get: Get<'_>,
     end: &str,
@@ -155,7 +155,7 @@ fn is_true(get: Get<'_>, name: &str) -> Result<bool, String> {
     Ok(named(get, name, read)?.unwrap_or(false))
 }
 
-/// Where spans go; `None`: nowhere, for nobody has asked.
+/// The destination of spans. `None` if nobody asked for spans.
 fn url(get: Get<'_>) -> Result<Option<Uri>, String> {
     let is_asked = match get("OTEL_TRACES_EXPORTER")?.as_deref().map(str::trim) {
         None => false,
@@ -183,7 +183,7 @@ fn parse_url(text: &str) -> Result<Uri, String> {
         matches!(url.scheme_str(), Some("http" | "https"))
             && url.authority().is_some_and(|it| !it.as_str().contains('@') && !it.host().is_empty())
     };
-    // It may hold what is secret, and is not shown.
+    // The URL may contain secrets and is not shown.
     let wrong = "this is not a URL of a collector; write one such as http://localhost:4318";
     url.filter(is_good).ok_or_else(|| wrong.to_owned())
 }
@@ -224,12 +224,12 @@ fn count(get: Get<'_>, name: &str, default: usize) -> Result<usize, String> {
     Ok(named(get, name, read)?.unwrap_or(default))
 }
 
-/// `key=value` after `key=value`, with commas between, escaped as in URLs.
+/// Parses `key=value` pairs, separated by commas, escaped as in URLs.
 fn list(text: &str) -> Result<Vec<(String, String)>, String> {
     let entries = text.split(',').map(str::trim).enumerate();
     let entries = entries.filter(|(_, entry)| !entry.is_empty());
     let read = |(at, entry): (usize, &str)| {
-        // What stands there may be secret.
+        // The entry may be secret.
         let wrong = || format!("entry {} is not 'key=value'; write key=value,key=value", at + 1);
         let (key, value) = entry.split_once('=').ok_or_else(wrong)?;
         let decode = |text: &str| percent_decode_str(text.trim()).decode_utf8().map(String::from);

@@ -1,5 +1,5 @@
-//! Ports, signals and parameters by their names, while the code is compiled: in a `const` a name
-//! that the table does not have is an error of the compiler.
+//! Finds ports, signals and parameters by name at compile time: in a `const`, a name that the table
+//! does not have is an error of the compiler.
 
 use crate::catalogue::{Direction, Form, Kind};
 
@@ -18,7 +18,7 @@ impl Kind {
     /// assert_eq!((IN, FLOW), (0, 1));
     /// ```
     ///
-    /// A name that is not there does not compile, and the error says which are:
+    /// An unknown name does not compile, and the error lists the known ones:
     ///
     /// ```compile_fail,E0080
     /// # use sinew_plan::catalogue::{Kind, Port, REAL};
@@ -30,14 +30,14 @@ impl Kind {
     /// ```
     ///
     /// # Panics
-    /// If there is no such input, or a row before it stands for several ports: then the graph
-    /// decides, and [`Kind::port_index`] of the node's own kind tells.
+    /// If there is no such input, or a row before it stands for several ports. In that case the
+    /// index depends on the graph, and [`Kind::port_index`] of the node's own kind gives it.
     #[track_caller]
     pub const fn input(&self, name: &str) -> usize {
         self.port_of(name, Direction::In, "input")
     }
 
-    /// The index of the output of this name; as [`Kind::input`].
+    /// The index of the output of this name, like [`Kind::input`].
     ///
     /// # Panics
     /// As [`Kind::input`].
@@ -88,7 +88,7 @@ impl Kind {
         panic!("{}", wrong.as_str())
     }
 
-    /// The name of the parameter, which is then known to be one:
+    /// The name of the parameter, checked against the table:
     /// `const LIMIT: &str = HEATER.parameter("limit_deg_c")`.
     ///
     /// # Panics
@@ -108,7 +108,7 @@ impl Kind {
     }
 }
 
-/// `==` of texts, while the code is compiled.
+/// `==` of texts, at compile time.
 const fn is_same(one: &str, other: &str) -> bool {
     let (one, other) = (one.as_bytes(), other.as_bytes());
     if one.len() != other.len() {
@@ -124,10 +124,10 @@ const fn is_same(one: &str, other: &str) -> bool {
     true
 }
 
-/// Bytes of an error; what does not fit is left out, a name as a whole.
+/// Bytes of an error; what does not fit is left out, and names are never cut.
 const ROOM: usize = 1000;
 
-/// An error, put together while the code is compiled: there `format!` is not to be had.
+/// An error, built at compile time, where `format!` is not available.
 struct Sentence {
     bytes: [u8; ROOM],
     len: usize,
@@ -148,7 +148,7 @@ impl Sentence {
         none.and("'")
     }
 
-    /// One more of the names that are there.
+    /// Adds one of the known names.
     const fn with(mut self, name: &str) -> Sentence {
         self.names += 1;
         let before = if self.names == 1 { "; it has '" } else { ", '" };
@@ -207,7 +207,7 @@ mod tests {
         assert_eq!((RIGHT, OUT, HEAT, OTHERS), (2, 1, 1, "others"));
     }
 
-    /// What an error of the compiler says, here as the panic of a run.
+    /// The text of the compiler's error, caught here as a panic at run time.
     fn said<R>(look: impl FnOnce() -> R) -> String {
         let panic = catch_unwind(AssertUnwindSafe(look)).err().expect("it must not be found");
         *panic.downcast::<String>().expect("a text")

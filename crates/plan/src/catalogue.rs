@@ -9,15 +9,15 @@ pub use sinew_link::message::{Bool, Field, MessageType, Scalar, type_hash};
 use crate::Item;
 pub use crate::units::unit_of_name;
 
-/// A type of no bytes that stands for something else.
+/// A message type without bytes, which only marks a sort of port.
 const fn sign(name: &'static str) -> MessageType {
     MessageType { name, size: 0, align: 1, fields: &[], hash: type_hash(name, 0, &[]) }
 }
 
-/// Stands where a port takes part in flows: packets cross it, and replies come back.
+/// Marks a port that takes part in flows: packets cross it, and replies come back.
 pub static PACKET: MessageType = sign("packet");
 
-/// Stands where a port of a flow node or of a service takes the messages of whatever node is at the
+/// Marks a port of a flow node or a service that takes the messages of whatever node is at the
 /// other end of its link.
 pub static ANY_MESSAGE: MessageType = sign("any message");
 
@@ -42,13 +42,13 @@ pub static FLAG: MessageType = MessageType {
     hash: type_hash("Flag", 1, &[TRUTH]),
 };
 
-/// Stands where the graph says by a parameter which message crosses a port; see [`Form::Message`].
+/// Marks a port whose message the graph names by a parameter; see [`Form::Message`].
 pub static NAMED_MESSAGE: MessageType = sign("named message");
 
 /// Name of the port where a node is tuned while it runs.
 pub const TUNING_PORT: &str = "tuning";
 
-/// Most ports that one name with `[]` stands for.
+/// Most ports that one name with `[]` can stand for.
 pub const ELEMENTS_MAX: usize = 1024;
 
 /// Whether messages come in or go out.
@@ -65,43 +65,43 @@ pub enum Direction {
 pub struct SafeValue {
     /// What the spec writes: `safe: quick_stop`.
     pub name: &'static str,
-    /// What the actuator then does.
+    /// What the actuator does then.
     pub doc: &'static str,
 }
 
-/// How many ports of a node a row of its kind's table stands for.
+/// How many ports of a node one row of its kind's table stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// One, of this name.
     One,
-    /// One for each text of the list that this parameter is, named by it.
+    /// One for each text in the list parameter of this name; the text is the port's name.
     Each(&'static str),
     /// One, for the message that this parameter names.
     Message(&'static str),
-    /// One for each number and flag in the message that this parameter names, named as a link
-    /// names it: `position_rad`, or `force_n[2]` of an array.
+    /// One for each number and flag in the message that this parameter names. A port has the name
+    /// that a link gives the field: `position_rad`, or `force_n[2]` of an array.
     Fields(&'static str),
 }
 
 /// What the number on a port is measured in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
-    /// The table does not know. A port that the graph names, and a field of a message, has the unit
-    /// that stands last in its name, as in `turn_rad`.
+    /// The table does not say. A port that the graph names, and a field of a message, has the unit
+    /// at the end of its name, as in `turn_rad`.
     Any,
-    /// This, as in `rad/s`; the empty text is a number without a unit.
+    /// This unit, such as `rad/s`; the empty text means a number without a unit.
     Of(&'static str),
-    /// The same as on the port of this name.
+    /// The unit of the port of this name.
     As(&'static str),
-    /// What this parameter says, a text; the empty one says nothing.
+    /// The unit in this text parameter; an empty text says nothing.
     Parameter(&'static str),
 }
 
 /// A typed end of a link.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Port {
-    /// Name, unique among the node's ports. `out[]` stands for `out[0]`, `out[1]` and so on; such a
-    /// port is the last in its table, and the index of `out[i]` is that of `out[]` plus `i`.
+    /// Name, unique among the node's ports. `out[]` stands for `out[0]`, `out[1]` and so on. Such a
+    /// port is the last in its table, and the index of `out[i]` is the index of `out[]` plus `i`.
     pub name: &'static str,
     /// One sentence.
     pub doc: &'static str,
@@ -111,16 +111,16 @@ pub struct Port {
     pub message: &'static MessageType,
     /// Whether the port may stay unlinked.
     pub optional: bool,
-    /// Not empty: an actuator port, and the safe values that it offers.
+    /// The safe values that an actuator port offers; empty for any other port.
     pub safe: &'static [SafeValue],
-    /// How many ports of a node this row stands for; of the kind of a node that was compiled, one.
+    /// How many ports of a node this row stands for; in the kind of a compiled node always one.
     pub form: Form,
     /// What the number that crosses is measured in.
     pub unit: Unit,
 }
 
 impl Port {
-    /// One that reads, must be linked and moves nothing.
+    /// An input that must be linked and moves no actuator.
     pub const fn input(
         name: &'static str,
         doc: &'static str,
@@ -130,7 +130,7 @@ impl Port {
         Port { name, doc, direction: Direction::In, message, optional, safe, form, unit }
     }
 
-    /// The same, but it writes.
+    /// The same for an output.
     pub const fn output(
         name: &'static str,
         doc: &'static str,
@@ -139,28 +139,28 @@ impl Port {
         Port { direction: Direction::Out, ..Port::input(name, doc, message) }
     }
 
-    /// The same, but it may stay unlinked.
+    /// The same port, but it may stay unlinked.
     pub const fn optional(self) -> Port {
         Port { optional: true, ..self }
     }
 
-    /// The same, of another form.
+    /// The same port, with another form.
     pub const fn form(self, form: Form) -> Port {
         Port { form, ..self }
     }
 
-    /// The same, with what its number is measured in.
+    /// The same port, with the unit of its number.
     pub const fn unit(self, unit: Unit) -> Port {
         Port { unit, ..self }
     }
 
-    /// The same, which moves an actuator and offers these safe values.
+    /// The same port, which moves an actuator and offers these safe values.
     pub const fn safe(self, safe: &'static [SafeValue]) -> Port {
         Port { safe, ..self }
     }
 }
 
-/// The type, and with it the limits, of a parameter.
+/// The type of a parameter, with its limits.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ParameterType {
     /// `true` or `false`.
@@ -225,7 +225,8 @@ pub enum ParameterType {
 }
 
 impl ParameterType {
-    /// What carries a value of it to a node that runs; `None` if it cannot be tunable.
+    /// The scalar that carries a value of this type to a running node; `None` if such a parameter
+    /// cannot be tunable.
     pub const fn scalar(&self) -> Option<Scalar> {
         match self {
             ParameterType::Bool => Some(Scalar::Bool),
@@ -274,39 +275,39 @@ pub struct Parameter {
     pub default: Option<&'static str>,
     /// Whether it may change between two cycles of a run; see `Node::tune` of the core.
     pub tunable: bool,
-    /// Of one that the spec must give: a value for the example of its kind, written as in the spec;
-    /// empty if none is shown.
+    /// A value for the example of its kind, written as in the spec, if the spec must give the
+    /// parameter; empty if no example is shown.
     pub example: &'static str,
 }
 
 impl Parameter {
-    /// One that the spec must give, without a unit; its sentence is still to come.
+    /// A parameter that the spec must give, without a unit; its doc sentence is added later.
     pub const fn new(name: &'static str, ty: ParameterType) -> Parameter {
         Parameter { name, doc: "", unit: "", ty, default: None, tunable: false, example: "" }
     }
 
-    /// The same with a default, written as in the spec.
+    /// The same parameter with a default, written as in the spec.
     pub const fn or(self, default: &'static str) -> Parameter {
         Parameter { default: Some(default), ..self }
     }
 
-    /// The same with a value for the example of its kind, written as in the spec.
+    /// The same parameter with a value for the example of its kind, written as in the spec.
     pub const fn such_as(self, example: &'static str) -> Parameter {
         Parameter { example, ..self }
     }
 
-    /// The same with a unit.
+    /// The same parameter with a unit.
     pub const fn unit(self, unit: &'static str) -> Parameter {
         Parameter { unit, ..self }
     }
 
-    /// The same with its sentence.
+    /// The same parameter with its doc sentence.
     pub const fn doc(self, doc: &'static str) -> Parameter {
         Parameter { doc, ..self }
     }
 
-    /// The same, which may change between two cycles of a run: a number, a whole number or a flag
-    /// of a kind in realtime domains.
+    /// The same parameter, but it may change between two cycles of a run. It must be a number, a
+    /// whole number or a flag of a kind in realtime domains.
     pub const fn tunable(self) -> Parameter {
         Parameter { tunable: true, ..self }
     }
@@ -323,7 +324,7 @@ pub const fn number(
     Parameter::new(name, ParameterType::Number { min, max }).or(default).unit(unit).doc(doc)
 }
 
-/// Figures that a node shows of itself every cycle: `count` numbers, for view, report and CSV.
+/// Figures that a node publishes every cycle: `count` numbers, for view, report and CSV.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Signal {
     /// Name, unit last.
@@ -334,14 +335,14 @@ pub struct Signal {
     pub unit: &'static str,
     /// How many numbers.
     pub count: usize,
-    /// Not empty: the number is an index into these words (a state).
+    /// If not empty, the number is an index into these words (a state).
     pub labels: &'static [&'static str],
-    /// The port whose unit it has, where that depends on the graph.
+    /// The port whose unit the signal has, if the unit depends on the graph.
     pub unit_as: Option<&'static str>,
 }
 
 impl Signal {
-    /// One that is no state.
+    /// A signal that is not a state.
     pub const fn new(
         name: &'static str,
         doc: &'static str,
@@ -351,12 +352,12 @@ impl Signal {
         Signal { name, doc, unit, count, labels: &[], unit_as: None }
     }
 
-    /// The same, in the unit of the number at this port.
+    /// The same signal, in the unit of the number at this port.
     pub const fn unit_as(self, port: &'static str) -> Signal {
         Signal { unit_as: Some(port), ..self }
     }
 
-    /// The same, whose number is an index into these words.
+    /// The same signal, whose number is an index into these words.
     pub const fn labels(self, labels: &'static [&'static str]) -> Signal {
         Signal { labels, ..self }
     }
@@ -371,25 +372,25 @@ pub enum RunsIn {
     Service,
     /// In the flows of a service domain: on the threads that all its flow nodes share.
     Flow,
-    /// In `sinew test` only, where it begins a flow; in a run it does nothing.
+    /// In `sinew test` only, where the node begins a flow; in a run it does nothing.
     Test,
-    /// As a service; and it is shown the whole run: every cycle of the core with all messages, the
-    /// status, the events. It may ask the supervisor to stop the core or to restart a service.
+    /// As a service that is also shown the whole run: every cycle of the core with all messages,
+    /// the status, the events. It may ask the supervisor to stop the core or to restart a service.
     Observer,
     /// Under the operating system of a guest, whose image brings the kind.
     Guest,
-    /// As a service that stands for the other hosts of the graph: put into the part of each host,
-    /// with a port for each end that lies elsewhere. No spec names it.
+    /// As a service that stands for the other hosts of the graph. The compiler adds it to the part
+    /// of each host, with a port for each remote end of a link. No spec names it.
     Hosts,
 }
 
 impl RunsIn {
-    /// Whether it has its place in a service domain.
+    /// Whether nodes of the kind run in a service domain.
     pub fn is_service(self) -> bool {
         self != RunsIn::Realtime
     }
 
-    /// Whether it takes part in flows.
+    /// Whether nodes of the kind take part in flows.
     pub fn is_flow(self) -> bool {
         matches!(self, RunsIn::Flow | RunsIn::Test)
     }
@@ -398,7 +399,7 @@ impl RunsIn {
 /// A kind of node.
 #[derive(Debug, PartialEq)]
 pub struct Kind {
-    /// Name as it stands in the spec after `kind:`.
+    /// Name, as the spec writes it after `kind:`.
     pub name: &'static str,
     /// Where it runs.
     pub runs_in: RunsIn,
@@ -413,13 +414,13 @@ pub struct Kind {
 }
 
 impl Kind {
-    /// One without parameters and signals; its sentence is still to come.
+    /// A kind without parameters and signals; its doc sentence is added later.
     pub const fn new(name: &'static str, runs_in: RunsIn, ports: &'static [Port]) -> Kind {
         Kind { name, runs_in, doc: "", ports, parameters: &[], signals: &[] }
     }
 
-    /// One of realtime domains, without ports, parameters and signals. A table that names only what
-    /// it has still compiles when a kind gets another field:
+    /// A kind of realtime domains, without ports, parameters and signals. A table that names only
+    /// the fields it needs still compiles when `Kind` gets another field:
     ///
     /// ```
     /// use sinew_plan::catalogue::{Kind, Port, REAL};
@@ -433,22 +434,22 @@ impl Kind {
         Kind { doc, ..Kind::new(name, RunsIn::Realtime, &[]) }
     }
 
-    /// One of service domains, without ports and parameters.
+    /// A kind of service domains, without ports and parameters.
     pub const fn service(name: &'static str, doc: &'static str) -> Kind {
         Kind { runs_in: RunsIn::Service, ..Kind::realtime(name, doc) }
     }
 
-    /// The same, which is shown the whole run.
+    /// The same, but shown the whole run ([`RunsIn::Observer`]).
     pub const fn observer(name: &'static str, doc: &'static str) -> Kind {
         Kind { runs_in: RunsIn::Observer, ..Kind::realtime(name, doc) }
     }
 
-    /// One of flows, without ports and parameters.
+    /// A kind of flows, without ports and parameters.
     pub const fn flow(name: &'static str, doc: &'static str) -> Kind {
         Kind { runs_in: RunsIn::Flow, ..Kind::realtime(name, doc) }
     }
 
-    /// The port with this index; one past the end is an element of the last, `name[]`.
+    /// The port with this index; an index past the end is an element of the last port, `name[]`.
     ///
     /// # Panics
     /// If the kind has no port at all.

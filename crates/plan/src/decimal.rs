@@ -1,8 +1,8 @@
-//! Numbers with a decimal comma, as many languages write them: what to write instead.
+//! What to write instead of a number with a decimal comma, which many languages use.
 
 /// What to write instead of `text`, a number with a decimal comma such as `3,5`, `1.000,5` or
-/// `2,5ms`; `None` if it is something else. `reads` says whether a text is what was expected: it
-/// gets the number with a decimal point.
+/// `2,5ms`; `None` if the text is something else. `reads` gets the number with a decimal point and
+/// says whether that is what was expected.
 pub fn decimal_comma(text: &str, reads: impl Fn(&str) -> bool) -> Option<String> {
     let (whole, fraction) = text.split_once(',')?;
     let point = format!("{}.{fraction}", whole.replace('.', ""));

@@ -16,7 +16,7 @@ const UNITS: &[(&str, u64)] = &[
 /// A duration such as `1ms` or `2.5us`, in ns.
 ///
 /// # Errors
-/// It is none; what to write instead.
+/// The text is not a duration; the error says what to write instead.
 pub fn duration_ns(text: &str) -> Result<u64, String> {
     let form = "write a number and ns, us, ms, s, m or h, such as 1ms or 500us";
     let digits_end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());

@@ -1,15 +1,15 @@
-//! A tree of YAML in which everything knows its place in the spec.
+//! A tree of YAML in which every piece knows its place in the spec.
 
 use crate::Span;
 
 /// A piece of YAML.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Item {
-    /// Where it stands.
+    /// Its place in the spec.
     pub span: Span,
     /// What it is.
     pub data: Data,
-    /// Where the lines of a block scalar stand.
+    /// The places of the lines of a block scalar.
     lines: Option<LinePlaces>,
 }
 
@@ -20,12 +20,12 @@ pub enum Data {
     Scalar {
         /// Its text, without quotes.
         text: String,
-        /// Whether it stands without quotes: then it may be a number, a truth or nothing.
+        /// Whether it is written without quotes: then it may be a number, a boolean or null.
         plain: bool,
     },
     /// A list.
     List(Vec<Item>),
-    /// A mapping, in order, each key once.
+    /// A mapping, in the order of the text; each key occurs once.
     Map(Vec<Entry>),
 }
 
@@ -34,30 +34,30 @@ pub enum Data {
 pub struct Entry {
     /// The key.
     pub key: String,
-    /// Where the key stands.
+    /// Place of the key.
     pub span: Span,
     /// Its value.
     pub value: Item,
 }
 
-/// For each line of a block scalar, ascending: where it begins in the text of the value, and where
-/// in the spec. Empty if it is folded, so that its lines are not those of the spec.
+/// For each line of a block scalar, ascending: the byte where it begins in the text of the value,
+/// and the byte in the spec. Empty for a folded scalar, whose lines are not those of the spec.
 pub type LinePlaces = Box<[(u32, u32)]>;
 
 impl Item {
-    /// A piece that stands at this place.
+    /// A piece at this place.
     pub fn new(span: Span, data: Data) -> Item {
         Item { span, data, lines: None }
     }
 
-    /// A single value; of a block scalar the bytes stand where `lines` say, not side by side.
+    /// A single value; the bytes of a block scalar are where `lines` says, not side by side.
     pub fn scalar(span: Span, text: String, plain: bool, lines: Option<LinePlaces>) -> Item {
         Item { span, data: Data::Scalar { text, plain }, lines }
     }
 
-    /// Where byte `offset` of a single value's text stands in the spec, to point into a script or a
-    /// template. The place of the whole value where its text is not written byte by byte: with
-    /// escapes, or folded over several lines.
+    /// The place in the spec of byte `offset` of a single value's text, to point into a script or a
+    /// template. If the text is not written byte by byte (with escapes, or folded over several
+    /// lines), this is the place of the whole value.
     pub fn span_at(&self, offset: usize) -> Span {
         let Data::Scalar { text, plain } = &self.data else { return self.span };
         let quote = u32::from(!plain);
@@ -70,7 +70,7 @@ impl Item {
         start.map_or(self.span, |start| Span { start, len: 1, ..self.span })
     }
 
-    /// The value behind a key, if it is a mapping with that key.
+    /// The value of a key, if this is a mapping with that key.
     pub fn get(&self, key: &str) -> Option<&Item> {
         let Data::Map(entries) = &self.data else { return None };
         entries.iter().find(|entry| entry.key == key).map(|entry| &entry.value)
@@ -81,7 +81,7 @@ impl Item {
         if let Data::Scalar { text, .. } = &self.data { Some(text) } else { None }
     }
 
-    /// Whether it is a list, and nothing stands in it.
+    /// Whether this is a list without entries.
     pub fn is_empty_list(&self) -> bool {
         matches!(&self.data, Data::List(items) if items.is_empty())
     }
@@ -97,21 +97,21 @@ impl Item {
     }
 }
 
-/// Where byte `offset` of the text stands, by the lines it has.
+/// The place of byte `offset` of the text, found by the lines.
 fn place(lines: &[(u32, u32)], offset: u32) -> Option<u32> {
     let line = lines.partition_point(|&(text_start, _)| text_start <= offset).checked_sub(1)?;
     let (text_start, start) = lines[line];
     Some(start + (offset - text_start))
 }
 
-/// Where the lines of a text begin.
+/// The starts of the lines of a text.
 #[derive(Clone, Debug, Default)]
 pub struct LineStarts {
     starts: Vec<usize>,
 }
 
 impl LineStarts {
-    /// Those of this text.
+    /// The line starts of this text.
     pub fn new(text: &str) -> LineStarts {
         let breaks = text.bytes().enumerate().filter(|&(_, byte)| byte == b'\n');
         LineStarts { starts: std::iter::once(0).chain(breaks.map(|(at, _)| at + 1)).collect() }

@@ -20,13 +20,13 @@ use crate::{Item, LineStarts, Span};
 pub struct Plan {
     /// Name of the graph.
     pub name: String,
-    /// Whether the services outlive the core, which can be started again.
+    /// Whether the services outlive the core, which can then be started again.
     pub hold: bool,
-    /// Whether every cycle of the core leaves its messages behind though no node observes the run.
+    /// Whether every cycle of the core publishes its messages although no node observes the run.
     pub observe: bool,
-    /// Fault domains in the order in which they stop: the realtime ones, who commands before who
-    /// obeys, then the services, who reads before who writes. Services start in the reverse order,
-    /// and then the realtime domains run.
+    /// Fault domains in the order in which they stop: first the realtime ones, those that command
+    /// before those that obey; then the services, readers before writers. Services start in the
+    /// reverse order, and the realtime domains run after that.
     pub domains: Vec<Domain>,
     /// All nodes, in the order of the spec.
     pub nodes: Vec<Node>,
@@ -34,36 +34,37 @@ pub struct Plan {
     pub links: Vec<Link>,
     /// All links that carry packets, in the order of ports and, at one port, of the spec.
     pub flow_links: Vec<FlowLink>,
-    /// The hosts that it runs on, and the links between them, which are none of the above.
+    /// The hosts that the graph runs on, and the links between them, which are not in the lists
+    /// above.
     pub hosts: HostPlan,
-    /// What the graph asks of a run: of itself, of its domains, of its links.
+    /// What the graph requires of itself, of its domains and of its links in a run.
     pub requirements: Vec<Requirement>,
-    /// What the plan decided otherwise than the spec asked, and why; a sentence each.
+    /// Where the plan differs from what the spec asked, and why; a sentence each.
     pub notes: Vec<String>,
-    /// `None` of the plan of a good graph, which alone can run. Of a faulty one there are only
-    /// parts here: the nodes that can be looked at for themselves, the links between them that
-    /// carry messages, and in this list the nodes that cannot.
+    /// `None` in the plan of a good graph; only such a plan can run. The plan of a faulty graph has
+    /// parts only: the nodes that can be examined alone, the links between them that carry
+    /// messages, and in this list the other nodes.
     pub left_out: Option<Vec<LeftOut>>,
-    /// What it was made of.
+    /// The text that it was made from.
     pub text: SpecText,
 }
 
-/// A node of a faulty graph that is no part of its plan, because it is faulty itself.
+/// A node of a faulty graph that is not in its plan, because the node itself is faulty.
 #[derive(Clone, Debug)]
 pub struct LeftOut {
     /// Name.
     pub name: String,
     /// Its kind, if that is known.
     pub kind: Option<&'static Kind>,
-    /// As [`Node::domain`].
+    /// Like [`Node::domain`].
     pub domain: usize,
 }
 
-/// In place of the index of a domain, in the parts of a faulty graph: the node's domain is not
-/// known, and could be any.
+/// Takes the place of a domain's index in the parts of a faulty graph: the node's domain is not
+/// known and could be any.
 pub const NOWHERE: usize = usize::MAX;
 
-/// The text that a plan was made of.
+/// The text that a plan was made from.
 #[derive(Clone, Debug, Default)]
 pub struct SpecText {
     /// The file, as the user named it.
@@ -73,7 +74,7 @@ pub struct SpecText {
 }
 
 impl SpecText {
-    /// The line in which a place stands, from 1; `None` of one on the command line.
+    /// The line of a place in the spec, from 1; `None` if the place is on the command line.
     pub fn line(&self, span: Span) -> Option<usize> {
         (span.source == 0).then(|| self.lines.line(span.start as usize))
     }
@@ -84,31 +85,32 @@ impl SpecText {
 pub struct Domain {
     /// Name.
     pub name: String,
-    /// The user that it runs as; `None`: whoever starts the graph.
+    /// The user that it runs as; `None`: the user who starts the graph.
     pub user: Option<String>,
-    /// Where the spec says so.
+    /// Place of `user` in the spec.
     pub user_span: Span,
     /// The host that it runs on, if the graph has hosts: index into [`HostPlan::all`].
     pub host: Option<usize>,
-    /// What it promises, and so what runs it.
+    /// What it promises, which also decides what runs it.
     pub role: Role,
 }
 
 /// What a domain promises.
 #[derive(Clone, Debug)]
 pub enum Role {
-    /// Cycles, fail-stop: its fault stops the graph.
+    /// Cycles, fail-stop: a fault in it stops the graph.
     Realtime(Realtime),
-    /// To disturb nobody: it may block and fail, and is restarted by its policy.
+    /// It never disturbs other domains: it may block and fail, and is restarted by its policy.
     Service(ServiceDomain),
 }
 
 /// A realtime domain.
 #[derive(Clone, Debug)]
 pub struct Realtime {
-    /// Nominal spacing of cycles. Of an input-released domain: that of the domain it follows.
+    /// Nominal spacing of cycles. An input-released domain has the period of the domain that it
+    /// follows.
     pub period_ns: u64,
-    /// Latest end of a cycle after its release.
+    /// Latest end of a cycle, counted from its release.
     pub deadline_ns: u64,
     /// SCHED_FIFO priority, 1 to 99.
     pub priority: u8,
@@ -121,24 +123,24 @@ pub struct Realtime {
 /// A service domain.
 #[derive(Clone, Debug)]
 pub struct ServiceDomain {
-    /// Indices into [`Plan::nodes`]; each has a thread of its own, but for flow nodes.
+    /// Indices into [`Plan::nodes`]; each node has a thread of its own, except flow nodes.
     pub nodes: Vec<usize>,
-    /// What its flows run on.
+    /// The threads that run its flows.
     pub flows: Flows,
-    /// How often it comes back.
+    /// How often it is restarted.
     pub restart: Restart,
-    /// How long it may take to make its nodes.
+    /// How long it may take to create its nodes.
     pub start_deadline_ns: u64,
-    /// A node without a heartbeat for so long hangs.
+    /// A node without a heartbeat for this long counts as hung.
     pub heartbeat_ns: u64,
     /// How long it may take to stop before it is killed.
     pub stop_deadline_ns: u64,
     /// What it may use.
     pub limits: ServiceLimits,
-    /// The CPUs on which all its threads run, and what it starts: ascending, at least one. `None`:
-    /// those that the core leaves.
+    /// The CPUs on which all its threads and its child processes run: ascending, at least one.
+    /// `None`: the CPUs that the core leaves free.
     pub cpus: Option<Vec<u32>>,
-    /// The other operating system under which its nodes run, if one does.
+    /// The other operating system under which its nodes run, if there is one.
     pub guest: Option<Guest>,
 }
 
@@ -147,28 +149,28 @@ pub struct ServiceDomain {
 pub struct Guest {
     /// The image's file, relative to the folder of the spec.
     pub image: String,
-    /// Where the spec says so.
+    /// Place of the image in the spec.
     pub image_span: Span,
-    /// What it runs on.
+    /// The board that it runs on.
     pub board: Board,
-    /// The memory that both systems see.
+    /// Size of the memory that both systems see.
     pub memory_bytes: u64,
     /// Nominal spacing of its nodes' cycles.
     pub period_ns: u64,
 }
 
-/// What the flows of a service domain run on.
+/// The threads that run the flows of a service domain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Flows {
-    /// Threads among which connections are divided; `None`: as many as the domain has CPUs, which
-    /// are its own or those that the core leaves.
+    /// Threads among which connections are divided; `None`: one for each CPU of the domain, either
+    /// its own CPUs or those that the core leaves free.
     pub workers: Option<u32>,
     /// Threads for work that blocks.
     pub blocking: PoolSize,
 }
 
-/// How many threads a pool has. It finds its size between two bounds; a fixed one has the same
-/// number three times.
+/// How many threads a pool has. The pool adapts its size between two bounds; in a fixed one all
+/// three numbers are equal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PoolSize {
     /// At the start.
@@ -180,12 +182,12 @@ pub struct PoolSize {
 }
 
 impl PoolSize {
-    /// Always so many threads.
+    /// Always this many threads.
     pub const fn fixed(threads: u32) -> PoolSize {
         PoolSize { start: threads, min: threads, max: threads }
     }
 
-    /// Whether it never changes.
+    /// Whether the size never changes.
     pub fn is_fixed(self) -> bool {
         self.min == self.max
     }
@@ -194,19 +196,19 @@ impl PoolSize {
 /// A restart policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Restart {
-    /// After which ends.
+    /// The ends after which it restarts.
     pub policy: RestartPolicy,
-    /// Pause before the first restart; it doubles with each further one within the window.
+    /// Pause before the first restart; it doubles with each further restart within the window.
     pub backoff_ns: u64,
     /// Longest pause.
     pub backoff_max_ns: u64,
-    /// So many restarts within the window are made; at the next end the service is given up.
+    /// This many restarts within the window are made; at the next end the service is given up.
     pub restarts_max: u32,
-    /// Older restarts do not count.
+    /// Restarts older than this do not count.
     pub window_ns: u64,
 }
 
-/// What a service may use; `None`: as much as there is.
+/// What a service may use; `None`: no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ServiceLimits {
     /// Memory of all its processes, bytes.
@@ -222,12 +224,12 @@ pub struct ServiceLimits {
 /// When overruns become a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Overrun {
-    /// More than so many in a row are a fault.
+    /// More than a number of overruns in a row are a fault.
     Stop {
-        /// So many are still borne.
+        /// This many in a row are still accepted.
         consecutive_max: u32,
     },
-    /// They are only counted.
+    /// Overruns are only counted.
     Count,
 }
 
@@ -247,7 +249,7 @@ pub struct Thread {
 pub enum Release {
     /// The monotonic clock, every period of the domain.
     Timer,
-    /// A message on this link (index into [`Plan::links`]), or one period without any.
+    /// A message on this link (index into [`Plan::links`]), or one period without a message.
     Input(usize),
 }
 
@@ -260,27 +262,30 @@ pub struct Node {
     pub kind: &'static Kind,
     /// Index into [`Plan::domains`], or [`NOWHERE`].
     pub domain: usize,
-    /// Index into that domain's threads; 0 in a service domain, where each node has its own.
+    /// Index into that domain's threads; 0 in a service domain, where each node has its own thread.
     pub thread: usize,
     /// One value for each of the kind's parameters, in their order.
     pub values: Vec<ParameterValue>,
-    /// Where each value stands; where the node's name does, if it is a default.
+    /// Place of each value in the spec; for a default, the place of the node's name.
     pub spans: Vec<Span>,
-    /// The entries of each value that is a list of texts, with their places; empty for others.
+    /// The entries of each value that is a list of texts, with their places; empty for other
+    /// values.
     pub entries: Vec<Vec<Item>>,
-    /// How each value is written, if some of it comes from outside of the spec: what may be shown.
+    /// For each value of which some part comes from outside, the text of the spec, which may be
+    /// shown.
     pub written: Vec<Option<String>>,
     /// One for each actuator port of the kind.
     pub actuators: Vec<Actuator>,
-    /// Where new values of its tunable parameters come in while it runs, all at once: a port that
-    /// no link reaches, with a field for each of them. It stands behind those of the kind.
+    /// The port for new values of its tunable parameters while it runs, all at once. No link
+    /// reaches it. It has a field for each of these parameters and comes after the ports of the
+    /// kind.
     pub tuning: Option<&'static Port>,
     /// Line of the spec on which the node begins, from 1.
     pub line: u32,
 }
 
 impl Node {
-    /// Where the value of this parameter stands; where the node's name does, if it is a default.
+    /// The place of a parameter's value; for a default, the place of the node's name.
     ///
     /// # Panics
     /// If the kind has no such parameter.
@@ -288,10 +293,10 @@ impl Node {
         self.spans[self.place_of(parameter)]
     }
 
-    /// Where byte `offset` of text `at` stands in a parameter that is a list of texts.
+    /// The place of byte `offset` of text `at` in a parameter that is a list of texts.
     ///
     /// # Panics
-    /// As for [`Node::span_of`].
+    /// Like [`Node::span_of`].
     pub fn span_in(&self, parameter: &str, at: usize, offset: usize) -> Span {
         let entry = self.entries[self.place_of(parameter)].get(at);
         entry.map_or(self.span_of(parameter), |entry| entry.span_at(offset))
@@ -307,7 +312,7 @@ impl Node {
     }
 }
 
-/// What an actuator port does when commands stay away.
+/// What an actuator port does when no commands arrive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Actuator {
     /// Index into the kind's ports.
@@ -323,47 +328,48 @@ pub struct Actuator {
 pub struct End {
     /// Index into [`Plan::nodes`].
     pub node: usize,
-    /// Index into the kind's ports; of `out[i]` that of `out[]` plus `i`.
+    /// Index into the kind's ports; for `out[i]` the index of `out[]` plus `i`.
     pub port: usize,
 }
 
-/// A link between flow nodes: a call, and its answer. It may cross to another service domain.
+/// A link between flow nodes: a call and its answer. It may cross to another service domain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowLink {
-    /// Who passes the packet on, and gets the reply.
+    /// The end that passes the packet on and gets the reply.
     pub from: End,
-    /// Who takes the packet, and answers.
+    /// The end that takes the packet and answers it.
     pub to: End,
 }
 
 /// The one number of a writer's message that crosses a link in place of the whole message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MessagePart {
-    /// As the spec names it: `position_rad`, or `force_n[2]`.
+    /// As the spec writes it: `position_rad`, or `force_n[2]`.
     pub field: String,
     /// Bytes from the start of the message.
     pub offset: u32,
-    /// What it is there. Where the link's message holds another scalar, it is converted.
+    /// Its type in that message. If the link's message holds another scalar, it is converted.
     pub scalar: Scalar,
 }
 
 /// A link, with everything decided.
 #[derive(Clone, Debug)]
 pub struct Link {
-    /// Who writes.
+    /// The writer.
     pub from: End,
-    /// Who reads.
+    /// The reader.
     pub to: End,
     /// What crosses.
     pub message: &'static MessageType,
-    /// What of the writer's message that is, if not all of it: only between nodes of the core.
+    /// The part of the writer's message that crosses, if not all of it: only between nodes of the
+    /// core.
     pub part: Option<MessagePart>,
-    /// Whether both ends share a thread: then the link is a plain slot, and of the options below
+    /// Whether both ends share a thread. The link is then a plain slot, and of the options below
     /// only `delay` has a meaning.
     pub fused: bool,
     /// How it crosses.
     pub transport: Transport,
-    /// How both sides keep out of each other's way.
+    /// How both sides exclude each other.
     pub sync: Sync,
     /// Which messages the reader gets.
     pub delivery: Delivery,
@@ -375,16 +381,16 @@ pub struct Link {
     pub full: Full,
     /// Whether the reader sees the message one cycle later; this is what closes a loop.
     pub delay: bool,
-    /// What a machine profile says of its shape; `None`: the default.
+    /// The tuning that a machine profile gives for it; `None`: the default.
     pub tuning: Option<LinkTuning>,
-    /// Of a link into the core from who stands for other hosts: a message is dropped once the stamp
-    /// in front of it is older than this. `None`: messages bear no stamp.
+    /// Of a link into the core from the node that stands for other hosts: a message is dropped once
+    /// the stamp in front of it is older than this. `None`: messages have no stamp.
     pub after_ns: Option<u64>,
 }
 
 impl Link {
-    /// Bytes of the stamp in front of a message that bears one: when the host that reads it said
-    /// it, ns of its monotonic clock.
+    /// Bytes of the stamp in front of a message that has one: the time, ns of its monotonic clock,
+    /// at which the receiving host sent the stamp to the writer.
     pub const STAMP_BYTES: u32 = 8;
 
     /// Bytes that cross for each message.
@@ -393,7 +399,7 @@ impl Link {
     }
 }
 
-/// Declares an option: an enum whose words are those of the spec.
+/// Declares an option: an enum whose words are the words of the spec.
 #[macro_export]
 macro_rules! option_enum {
     ($(#[$doc:meta])* $vis:vis $name:ident {
@@ -441,32 +447,34 @@ option_enum! {
     }
 }
 
-/// What a guest's domain needs on a board, beside what its nodes add. With less it never gets
-/// ready.
+/// What a guest's domain needs on a board, in addition to what its nodes need. With less it never
+/// gets ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BoardNeeds {
     /// Private memory of the emulator, bytes.
     pub memory_bytes: u64,
-    /// Threads and processes of agent and emulator.
+    /// Threads and processes of the agent and the emulator.
     pub threads: u64,
-    /// Descriptors of the agent, which has more than the emulator; each node adds one.
+    /// Descriptors of the agent, which opens more than the emulator; each node adds one.
     pub descriptors: u64,
 }
 
 impl Board {
-    /// What a guest's domain needs on it: tried out with ever lower limits, and some room.
+    /// What a guest's domain needs on this board: measured with ever lower limits, plus some
+    /// margin.
     pub fn needs(self) -> BoardNeeds {
         match self {
             // QEMU 7.2 gets ready from 272 MiB on where RLIMIT_DATA stands in for a cgroup: 64 MiB
-            // are the guest's, 32 MiB hold translated code. A cgroup counts only what is touched,
-            // some 90 MiB. Of the 4 threads 3 are QEMU's; 31 descriptors do for one node.
+            // are the guest's, 32 MiB hold translated code. A cgroup counts only pages that are
+            // touched, some 90 MiB. Of the 4 threads 3 are QEMU's; 31 descriptors are enough for
+            // one node.
             Board::Virt => BoardNeeds { memory_bytes: 288 << 20, threads: 4, descriptors: 32 },
         }
     }
 }
 
 option_enum! {
-    /// How both sides of shared bytes keep out of each other's way.
+    /// How both sides of shared bytes exclude each other.
     pub Sync {
         /// Atomic loads and stores.
         LockFree = "lock_free",
@@ -482,7 +490,7 @@ option_enum! {
         Queue = "queue",
         /// The newest.
         Latest = "latest",
-        /// Every one that it is fast enough for; the writer never waits.
+        /// Every one, as long as the reader is fast enough; the writer never waits.
         Broadcast = "broadcast",
     }
 }
@@ -492,23 +500,23 @@ option_enum! {
     pub Wait {
         /// Polls.
         Spin = "spin",
-        /// Polls and gives the CPU away in between.
+        /// Polls, and gives up the CPU between polls.
         Yield = "yield",
         /// Sleeps in the kernel until woken.
         Park = "park",
-        /// Polls a while, then sleeps.
+        /// Polls for a while, then sleeps.
         SpinThenPark = "spin_then_park",
     }
 }
 
 option_enum! {
-    /// After which ends a service comes back.
+    /// The ends after which a service is restarted.
     pub RestartPolicy {
-        /// None.
+        /// After none.
         Never = "never",
-        /// Faults, deaths and hangs.
+        /// After faults, deaths and hangs.
         OnFailure = "on_failure",
-        /// All but the stop of the graph.
+        /// After all ends except the stop of the graph.
         Always = "always",
     }
 }
@@ -542,12 +550,12 @@ impl Domain {
         }
     }
 
-    /// The other operating system that its nodes run under, if one does.
+    /// The other operating system that its nodes run under, if there is one.
     pub fn guest(&self) -> Option<&Guest> {
         self.service()?.guest.as_ref()
     }
 
-    /// Its realtime threads: none of a service domain.
+    /// Its realtime threads; empty for a service domain.
     pub fn threads(&self) -> &[Thread] {
         self.realtime().map_or(&[], |realtime| &realtime.threads)
     }
@@ -574,8 +582,8 @@ impl Plan {
         self.nodes[node].kind.runs_in == RunsIn::Observer
     }
 
-    /// Leaves out of the domains what does nothing in a run: tests, and flow nodes that only these
-    /// reach. Nodes with a link to the core stay: that link is there from the start.
+    /// Removes from the domains the nodes that do nothing in a run: tests, and flow nodes that only
+    /// tests reach. Nodes with a link to the core stay, because that link exists from the start.
     pub fn leave_out_tests(&mut self) {
         let of_test = |node: usize| self.nodes[node].kind.runs_in == RunsIn::Test;
         let is_input = |port: &Port| port.is_flow() && port.direction == Direction::In;
@@ -608,7 +616,8 @@ impl Plan {
         &rest[..rest.partition_point(|link| link.from.node == node)]
     }
 
-    /// Whether somebody is: then every cycle of the core leaves its messages behind.
+    /// Whether a node or `observe` asks to see the run: then every cycle of the core publishes its
+    /// messages.
     pub fn is_observed(&self) -> bool {
         self.observe || (0..self.nodes.len()).any(|node| self.observes(node))
     }
@@ -618,9 +627,9 @@ impl Plan {
         self.is_service(link.from.node) != self.is_service(link.to.node)
     }
 
-    /// Whether a thread awaits a link at the end of its cycle: the clock releases it, and the link
-    /// brings a cycle later what a thread has made of it that an input releases. Who has a clock of
-    /// its own answers no cycle.
+    /// Whether the reader's thread awaits a link at the end of its cycle, as feedback. The clock
+    /// must release the reader's thread, and an input the writer's thread; the link must bring the
+    /// result one cycle later. A writer with a clock of its own does not answer a particular cycle.
     pub fn is_feedback(&self, link: &Link) -> bool {
         let release = |node: usize| {
             let Node { domain, thread, .. } = self.nodes[node];
@@ -630,7 +639,7 @@ impl Plan {
         link.delay && !link.fused && by_input && release(link.to.node) == Some(Release::Timer)
     }
 
-    /// The guest's domain in whose memory a link lies, if it leads to or from a guest.
+    /// The domain of the guest whose memory holds a link, if the link leads to or from a guest.
     pub fn carve_out(&self, link: &Link) -> Option<usize> {
         let end = [link.from.node, link.to.node].into_iter().find(|&node| self.is_guest(node));
         end.map(|node| self.nodes[node].domain)
@@ -643,7 +652,7 @@ impl Plan {
         pairs.filter(|(from, to)| from != to).collect()
     }
 
-    /// What an end of a link is called: `node.port`.
+    /// The name of an end of a link: `node.port`.
     pub fn end_name(&self, end: End) -> String {
         let node = &self.nodes[end.node];
         match node.tuning_at(end.port) {
@@ -652,13 +661,13 @@ impl Plan {
         }
     }
 
-    /// The port at an end of a link, or the one where a node is tuned.
+    /// The port at an end of a link; it may be the port where a node is tuned.
     pub fn port(&self, end: End) -> &'static Port {
         let node = &self.nodes[end.node];
         node.tuning_at(end.port).unwrap_or_else(|| node.kind.port(end.port))
     }
 
-    /// Where a node is tuned while it runs, if it can be.
+    /// The end and port where a node is tuned while it runs, if it can be tuned.
     pub fn tuning(&self, node: usize) -> Option<(End, &'static Port)> {
         let row = &self.nodes[node];
         Some((End { node, port: row.kind.ports.len() }, row.tuning?))

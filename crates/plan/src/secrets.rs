@@ -1,22 +1,22 @@
-//! What a spec takes from outside of it, the environment and files, and how such a value is kept
-//! from those who read what a run says.
+//! What a spec takes from outside, from the environment and from files, and how such a value is
+//! kept out of everything that a run prints.
 
 use std::borrow::Cow;
 use std::fmt;
 use std::net::IpAddr;
 
-/// What stands where a secret stood.
+/// Replaces a secret in a text.
 pub const HIDDEN: &str = "***";
-/// Shorter values are no secrets: they would be found in every second word. In bytes.
+/// Values shorter than this many bytes are no secrets: they would be found in every second word.
 const LEN_MIN: usize = 4;
-/// Below so many bytes a value is hidden only where it is a word of its own, and numbers and the
+/// Below this many bytes a value is hidden only where it is a word of its own, and numbers and the
 /// like are no secrets.
 const LONG: usize = 8;
-/// Units and words of values that are no secrets.
+/// Units and words; a value of a number and one of these is no secret.
 const PLAIN: &[&str] =
     &["", "ns", "us", "ms", "s", "m", "h", "KiB", "MiB", "GiB", "%", "true", "false", "null"];
 
-/// What a spec names of what stands outside of it.
+/// Something outside of the spec that the spec names.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Wanted {
     /// A variable of the environment.
@@ -25,12 +25,12 @@ pub enum Wanted {
     File(String),
 }
 
-/// A value from outside, which whoever compiles a spec has read for it.
+/// A value from outside of the spec. The caller of the compiler reads it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Brought {
-    /// What it is the value of.
+    /// What the value belongs to.
     pub wanted: Wanted,
-    /// The value; else why it cannot be had, then `; ` and what to do.
+    /// The value; or why it could not be read, then `; ` and what to do.
     pub value: Result<String, String>,
 }
 
@@ -43,22 +43,22 @@ impl fmt::Display for Wanted {
     }
 }
 
-/// Texts that nobody is shown.
+/// Texts that must not be shown to anybody.
 #[derive(Clone, Debug, Default)]
 pub struct Secrets {
-    /// The longest stands first: it may hold a shorter one.
+    /// The longest comes first, because it may contain a shorter one.
     texts: Vec<String>,
 }
 
 impl Secrets {
-    /// Those of values that were brought.
+    /// The secrets among values that were read.
     pub fn of<'b>(all: impl IntoIterator<Item = &'b Brought>) -> Secrets {
         let mut secrets = Secrets::default();
         all.into_iter().flat_map(|one| &one.value).for_each(|value| secrets.add(value));
         secrets
     }
 
-    /// A value more: its lines too, and as JSON and addresses write it.
+    /// Adds a value and each of its lines, also in the forms that JSON and URLs write.
     pub fn add(&mut self, value: &str) {
         let lines = value.lines().filter(|_| value.contains('\n'));
         for text in [value].into_iter().chain(lines).map(str::trim).filter(|text| is_secret(text)) {
@@ -76,7 +76,7 @@ impl Secrets {
         self.texts.len()
     }
 
-    /// Bytes of the longest.
+    /// Bytes of the longest secret.
     pub fn len_max(&self) -> usize {
         self.texts.first().map_or(0, String::len)
     }
@@ -102,7 +102,7 @@ impl Secrets {
     }
 }
 
-/// Where a secret stands in a text; a short one, or a number, only as a word of its own.
+/// Where a secret is in a text; a short one, or a number, only as a word of its own.
 fn places<'t>(text: &'t str, secret: &'t str) -> impl Iterator<Item = usize> {
     let is_of_word = |sign: Option<char>| sign.is_some_and(char::is_alphanumeric);
     let is_anywhere = secret.len() >= LONG && !secret.bytes().all(|byte| byte.is_ascii_digit());
@@ -119,7 +119,7 @@ fn is_secret(text: &str) -> bool {
     text.len() >= LEN_MIN && !is_address && (text.len() >= LONG || !PLAIN.contains(&unit))
 }
 
-/// As JSON writes it within quotes.
+/// The text as JSON writes it within quotes.
 fn in_json(text: &str) -> String {
     let mut written = String::with_capacity(text.len());
     for sign in text.chars() {
@@ -135,7 +135,7 @@ fn in_json(text: &str) -> String {
     written
 }
 
-/// As a path or a query of an address writes it.
+/// The text as a path or a query of a URL writes it.
 fn in_address(text: &str) -> String {
     let mut written = String::with_capacity(text.len());
     for byte in text.bytes() {

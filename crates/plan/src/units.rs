@@ -1,6 +1,6 @@
-//! The unit of a number, by its name: it stands last there.
+//! The unit of a number, found at the end of its name.
 
-/// Ends of names and the units that they stand for; a longer one comes before its own end.
+/// Endings of names and the units that they stand for; a longer one comes before its own ending.
 const ENDS: &[(&str, &str)] = &[
     ("_rad_per_s3", "rad/s3"),
     ("_rad_per_s2", "rad/s2"),
@@ -36,8 +36,8 @@ const ENDS: &[(&str, &str)] = &[
     ("_ns", "ns"),
 ];
 
-/// The unit that stands last in a name, such as `m/s` in `speed_m_per_s`; an element of an array
-/// (`force_n[2]`) has that of the array. `None`: the name says none.
+/// The unit at the end of a name, such as `m/s` in `speed_m_per_s`; an element of an array
+/// (`force_n[2]`) has the unit of the array. `None`: the name gives no unit.
 pub fn unit_of_name(name: &str) -> Option<&'static str> {
     let name = name.split('[').next().unwrap_or_default();
     let found = ENDS.iter().find(|(end, _)| name.ends_with(end) || name == &end[1..]);

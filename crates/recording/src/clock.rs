@@ -1,17 +1,17 @@
-//! How the clocks of other hosts stood to the one of a recording: a row each second, as the service
-//! says it that stands for them. Only of the part of a host.
+//! The difference between the clocks of other hosts and the clock of a recording: one row per
+//! second, as sent by the service that handles the other hosts. Only for the part of one host.
 //!
-//! `log_time` is when it was seen, as all times of the file are; the message is three numbers.
+//! `log_time` is when it was measured, as for all times of the file. The message is three numbers.
 
 use sinew_control::status::HostClock;
 
 use super::format::{CDR_HEAD, message};
 
-/// What its topics begin with; the name of the host follows. No node has such a name.
+/// The beginning of its topics; the name of the host follows. No node has such a name.
 const TOPICS: &str = "/@clock/";
 /// Name of the schema.
 pub(crate) const SCHEMA: &str = "sinew/msg/HostClock";
-/// The fields: what to add to the clock here to get the other's, and how wrong that may be.
+/// The fields: what to add to the clock here to get the other clock, and its possible error.
 pub(crate) const SCHEMA_TEXT: &str =
     "int64 monotonic_offset_ns\nint64 day_offset_ns\nuint64 uncertainty_ns\n";
 
@@ -32,7 +32,7 @@ pub fn write(clock: HostClock) -> Vec<u8> {
     [&CDR_HEAD[..], &offsets, &uncertainty_ns.to_le_bytes()].concat()
 }
 
-/// Reads it, as it was seen at this monotonic time; `None` if it is none.
+/// Reads such a message, measured at this monotonic time. `None` if `data` is no such message.
 pub fn read(data: &[u8], at_ns: u64) -> Option<HostClock> {
     let (words, rest) = message(data)?.as_chunks::<8>();
     let ([monotonic, of_day, uncertainty], []) = (words, rest) else { return None };

@@ -1,7 +1,8 @@
-//! A cycle of a realtime thread as it stands in a recording: a message whose layout follows from
-//! the plan alone, so who has the plan can turn it back.
+//! A cycle of a realtime thread in a recording. It is a message whose layout follows from the plan
+//! alone, so a reader with the plan can decode it.
 //!
-//! Eight-byte values first, then four, then the flags, so that CDR has no padding in it.
+//! Eight-byte values come first, then four-byte values, then the flags, so that CDR needs no
+//! padding.
 
 use std::fmt::Write as _;
 
@@ -13,25 +14,26 @@ use sinew_spec::plan::Plan;
 use super::format::{CDR_HEAD, message};
 use super::schema::{Names, field_line};
 
-/// Numbers of each cycle, in this order; those of links and nodes follow.
+/// Numbers of each cycle, in this order. The numbers of links and nodes follow.
 const NUMBERS: [&str; 7] =
     ["number", "release_ns", "start_ns", "latency_ns", "skipped", "lost_total", "dropped_total"];
-/// What stands in `flags` too, for whoever looks at it in a viewer; in this order, and then those
-/// of links and taps.
+/// These are in `flags` too; here they are for people with a viewer. In this order, followed by the
+/// flags of links and taps.
 const FLAGS: [&str; 5] = ["overrun", "feedback_missing", "told_to_stop", "failed", "without_input"];
-/// Between a schema and the types that it uses.
+/// Length of the line between a schema and the types that it uses.
 const RULE: usize = 80;
 
 /// A cycle, as it was recorded.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RecordedCycle {
-    /// Number, times, flags, signals. What is in ticks elsewhere is in nanoseconds here.
+    /// Number, times, flags, signals. Times that are in timer counts elsewhere are in nanoseconds
+    /// here.
     pub past: Past,
     /// [`Record::is_closed`] of each tap.
     pub closed: Vec<bool>,
 }
 
-/// How the cycles of a thread lie in their messages.
+/// The layout of a thread's cycles in their messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CycleLayout {
     /// How many signals each node has.
@@ -41,7 +43,7 @@ pub struct CycleLayout {
 }
 
 impl CycleLayout {
-    /// Of a thread of a plan that is observed, as that of each recording is.
+    /// For a thread of an observed plan, as in every recording.
     pub fn of(plan: &Plan, id: ThreadId) -> CycleLayout {
         let nodes = id.nodes(plan);
         let signals = |&node: &usize| plan.nodes[node].kind.signals.iter().map(|it| it.count).sum();
@@ -91,8 +93,8 @@ impl CycleLayout {
         to.extend((0..self.taps).map(|tap| u8::from(record.is_closed(tap))));
     }
 
-    /// Reads the message of a cycle, but for what it says of single links; `None` if it is not one
-    /// of this thread.
+    /// Reads the message of a cycle, except for its values of single links. `None` if it is not a
+    /// message of this thread.
     pub fn read(&self, data: &[u8]) -> Option<RecordedCycle> {
         if data.len() != self.size() {
             return None;
@@ -160,7 +162,7 @@ pub fn schema(plan: &Plan, id: ThreadId) -> (String, String) {
     (format!("sinew/msg/{name}"), text + &of_nodes + &types)
 }
 
-/// A line of as many values as there are, if there are any.
+/// A line for `count` values. Nothing if there are none.
 fn list(text: &mut String, scalar: &str, count: usize, name: &str) {
     if count > 0 {
         field_line(text, scalar, count as u32, name);

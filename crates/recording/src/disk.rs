@@ -1,26 +1,26 @@
-//! What a part is written to.
+//! The destination of a part.
 
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
 
-/// A file, or what stands in for one.
+/// A file, or its replacement in tests.
 pub trait Disk {
     /// Writes at the end.
     ///
     /// # Errors
-    /// What the system says; some of the bytes may be there.
+    /// The system's error. Some of the bytes may have been written.
     fn add(&mut self, bytes: &[u8]) -> io::Result<()>;
-    /// Takes away what is past `len`.
+    /// Removes everything past `len`.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     fn cut(&mut self, len: u64) -> io::Result<()>;
-    /// Whether nobody finds it any more.
+    /// Whether the file has no name any more, so that nobody finds it.
     fn is_nameless(&self) -> bool;
 }
 
-/// Opened to append: after a cut it goes on at the new end.
+/// The file is opened to append: after a cut, writing goes on at the new end.
 impl Disk for File {
     fn add(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.write_all(bytes)
@@ -31,12 +31,12 @@ impl Disk for File {
     }
 
     fn is_nameless(&self) -> bool {
-        // A file whose state cannot be asked for says so when it is written.
+        // If the file's state cannot be read, the next write reports an error.
         self.metadata().is_ok_and(|file| file.nlink() == 0)
     }
 }
 
-/// Whether there is no room for more: on the disk, for this user, in this file.
+/// Whether there is no room for more: on the disk, for this user, or in this file.
 pub fn is_full(error: &io::Error) -> bool {
     use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
     matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge)

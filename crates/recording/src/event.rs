@@ -1,9 +1,9 @@
-//! What happened in a run beside its cycles, what nodes logged among it: as the supervisor tells it
-//! (`sinew log`), in the form of ROS 2's log, which viewers show as one.
+//! The events of a run, including what nodes logged, as the supervisor reports them (`sinew log`).
+//! They have the form of ROS 2's log, which viewers can show.
 //!
-//! `log_time` is when the supervisor learned of it, `sequence` the low half of its number. `name`
-//! is the domain, with the node behind a dot if one has logged it; `function` says what it is
-//! about.
+//! `log_time` is when the supervisor learned of the event, `sequence` the low half of its number.
+//! `name` is the domain, followed by a dot and the node if a node has logged it. `function` is the
+//! kind of the event.
 
 use sinew_control::status::{Event, EventKind};
 use sinew_core::Level;
@@ -14,7 +14,7 @@ use super::format::CDR_HEAD;
 pub const TOPIC: &str = "/@events";
 /// Name of the schema.
 pub(crate) const SCHEMA: &str = "rcl_interfaces/msg/Log";
-/// Its fields, as ROS 2 has them.
+/// Its fields, as in ROS 2.
 pub(crate) const SCHEMA_TEXT: &str = "\
 builtin_interfaces/Time stamp
 uint8 level
@@ -38,14 +38,14 @@ pub fn write(event: &Event, unix_ns: u64) -> Vec<u8> {
     let node = event.logged.iter().map(|logged| logged.node.as_str());
     let name: Vec<&str> = event.domain.as_deref().into_iter().chain(node).collect();
     let mut data = CDR_HEAD.to_vec();
-    // It overflows in 2038, as that of ROS 2 does.
+    // It overflows in 2038, as in ROS 2.
     data.extend(((unix_ns / 1_000_000_000) as i32).to_le_bytes());
     data.extend(((unix_ns % 1_000_000_000) as u32).to_le_bytes());
     data.push(level(event));
     for text in [name.join(".").as_str(), &event.text, "", event.what.word()] {
         align(&mut data);
         data.extend((text.len() as u32 + 1).to_le_bytes());
-        // A text ends with a zero, and has none: no control character is in an event.
+        // A text ends with a zero and contains none: an event has no control characters.
         data.extend(text.as_bytes());
         data.push(0);
     }
@@ -54,7 +54,7 @@ pub fn write(event: &Event, unix_ns: u64) -> Vec<u8> {
     data
 }
 
-/// The next number has four bytes.
+/// The next number has four bytes, so it must be aligned.
 fn align(data: &mut Vec<u8>) {
     data.resize(data.len().next_multiple_of(4), 0);
 }

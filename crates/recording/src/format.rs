@@ -1,23 +1,23 @@
-//! What stands in a recording, for who writes it and who reads it.
+//! The format of a recording, for the writer and the reader.
 //!
-//! A recording is one MCAP file or several, its *parts*. Each part stands alone:
+//! A recording is one or more MCAP files, its *parts*. Each part is complete in itself:
 //!
 //! - metadata [`HEAD`]: a [`PartHead`], which run, which part, and how to make its plan again;
 //! - attachment [`SPEC`]: the text of the spec;
 //! - further attachments: the files that parameters of the core's nodes name, as the spec does;
 //! - topic `/<node>/<port>`: each new message of a tap (`sinew_core::trace::taps`);
 //! - topic `/<domain>/<thread>/cycle`: each cycle of the thread, see [`cycle`](super::cycle);
-//! - topic `/@clock/<host>`: how the clock of another host stands, see [`clock`](super::clock);
-//! - topic `/@events`: what happened, see [`event`](super::event);
+//! - topic `/@clock/<host>`: the clock of another host, see [`clock`](super::clock);
+//! - topic `/@events`: the events of the run, see [`event`](super::event);
 //! - metadata [`GAP`]: a [`RecordedGap`], cycles that are missing, and why.
 //!
 //! Times of messages: `log_time` is the start of their cycle and `publish_time` its release, in
 //! nanoseconds since 1970 (add [`PartHead::clock_offset_ns`] to a monotonic time); `sequence` is
 //! the low half of the cycle's number.
 //!
-//! Messages are CDR after a schema in the language of ROS 2, because ours are CDR but for four
-//! bytes in front: little endian, without padding, arrays of fixed length, eight-byte scalars at
-//! multiples of eight.
+//! Messages are CDR, after a schema in the language of ROS 2. The reason is that our messages are
+//! CDR already, except for four bytes in front: little endian, without padding, arrays of fixed
+//! length, eight-byte scalars at multiples of eight.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -25,59 +25,60 @@ use std::path::PathBuf;
 use sinew_control::WrittenImages;
 use sinew_spec::GuestImage;
 
-/// Version of the format. A reader that knows another one refuses the file.
+/// Version of the format. A reader of another version refuses the file.
 pub const VERSION: u32 = 2;
-/// How the name of a part ends, behind a dot.
+/// The extension of a part's file, without the dot.
 pub const EXTENSION: &str = "mcap";
-/// Name of the metadata that a [`PartHead`] is.
+/// Name of the metadata that holds a [`PartHead`].
 pub const HEAD: &str = "sinew";
-/// Name of the metadata that a [`RecordedGap`] is.
+/// Name of the metadata that holds a [`RecordedGap`].
 pub const GAP: &str = "sinew/gap";
-/// Name of the metadata that begins a file that was merged from recordings of several hosts: it is
-/// for people and viewers, and no recording any more.
+/// Name of the metadata at the start of a file that was merged from recordings of several hosts.
+/// Such a file is for people and viewers, and is no recording any more.
 pub const MERGED: &str = "sinew/merged";
-/// Name of the metadata at the end of such a file: how sure the order of its messages is.
+/// Name of the metadata at the end of a merged file: how certain the order of its messages is.
 pub const ORDER: &str = "sinew/order";
-/// Who wrote a file, by its header.
+/// The program that wrote a file, in its header.
 pub const LIBRARY: &str = concat!("sinew ", env!("CARGO_PKG_VERSION"));
-/// The same, whatever the version.
+/// The same for any version.
 pub const LIBRARIES: &str = "sinew ";
 /// Name of the attachment that is the text of the spec.
 pub const SPEC: &str = "spec.yaml";
-/// Longest file that is attached: every part holds it.
+/// Longest file that is attached. Every part contains it.
 pub const ATTACHMENT_BYTES_MAX: u64 = 64 << 20;
-/// What attachments are: whatever nodes read.
+/// Media type of the attachments: they may be any file that nodes read.
 pub const MEDIA_TYPE: &str = "application/octet-stream";
-/// How messages are encoded.
+/// The encoding of messages.
 pub const ENCODING: &str = "cdr";
-/// What their schemas are written in.
+/// The language of their schemas.
 pub const SCHEMA_ENCODING: &str = "ros2msg";
 /// In front of each message: CDR, little endian, no options.
 pub const CDR_HEAD: [u8; 4] = [0, 1, 0, 0];
 
-/// The bytes of a message, from what stands in the file; `None` if it is no CDR of ours.
+/// The bytes of a message, without the head that it has in the file. `None` if it is not our CDR.
 pub fn message(data: &[u8]) -> Option<&[u8]> {
     data.strip_prefix(&CDR_HEAD)
 }
 
-/// What a part says of itself.
+/// The description of a part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PartHead {
-    /// Tells the run from all others; the same in all of its parts.
+    /// Identifies the run; the same in all of its parts.
     pub run: String,
     /// Number of the part in its run, from 1.
     pub part: u32,
-    /// How often the core had been started anew before this part: cycle numbers began again.
+    /// How often the core had been restarted before this part: each time, cycle numbers start
+    /// again.
     pub life: u32,
     /// Name of the graph.
     pub graph: String,
     /// The spec's file, as the user named it.
     pub file: String,
-    /// Of a graph with hosts: the one whose part of it ran.
+    /// For a graph with hosts: the host whose part of the graph ran.
     pub part_of: Option<String>,
-    /// The folder that its paths started from.
+    /// The folder at which the spec's paths start.
     pub base: PathBuf,
-    /// `node.parameter` and the value that took the place of the spec's.
+    /// `node.parameter` and the value that replaced the spec's.
     pub overrides: Vec<(String, String)>,
     /// The tables of kinds of its guests' images.
     pub images: Vec<GuestImage>,
@@ -114,7 +115,7 @@ impl PartHead {
     /// From metadata.
     ///
     /// # Errors
-    /// Which key is missing or says nothing that we know.
+    /// Which key is missing or has a value that we do not know.
     pub fn from_metadata(metadata: &BTreeMap<String, String>) -> Result<PartHead, String> {
         let version: u32 = number(metadata, "version")?;
         if version != VERSION {
@@ -125,7 +126,7 @@ impl PartHead {
         }
         let json = |key: &str, error| format!("metadata '{key}': {error}");
         let overrides = serde_json::from_str(text(metadata, "overrides")?);
-        // A recording from before there were guests has none.
+        // A recording from before there were guests has no images.
         let images = metadata.get("images").map(|text| serde_json::from_str::<WrittenImages>(text));
         let cpus = serde_json::from_str(text(metadata, "cpus")?);
         Ok(PartHead {
@@ -149,10 +150,10 @@ impl PartHead {
     }
 }
 
-/// Cycles of a thread that are missing. It may stand in a part of a later life.
+/// Cycles of a thread that are missing. It may be in a part of a later life.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordedGap {
-    /// Of which life of the core, as [`PartHead::life`] counts them.
+    /// The life of the core, counted as in [`PartHead::life`].
     pub life: u32,
     /// Name of the domain.
     pub domain: String,
@@ -160,7 +161,7 @@ pub struct RecordedGap {
     pub thread: usize,
     /// Number of the first cycle that is missing.
     pub first: u64,
-    /// How many are.
+    /// How many cycles are missing.
     pub cycles: u64,
     /// Why, in words.
     pub reason: String,
@@ -206,7 +207,7 @@ fn number<T: std::str::FromStr>(map: &BTreeMap<String, String>, key: &str) -> Re
     value.parse().map_err(|_| format!("metadata '{key}': expected a number, found '{value}'"))
 }
 
-/// What the first part of a run says, for the tests.
+/// The description of the first part of a run, for tests.
 #[cfg(test)]
 pub(crate) fn first() -> PartHead {
     PartHead {

@@ -1,10 +1,10 @@
-//! Recordings of the core: what stands in them, and who writes, mends, reads and replays them.
+//! Recordings of the core: their content, and the code that writes, mends, reads and replays them.
 //!
-//! Arrows run down: `format` and `schema` are words and constants, `clock` and `event` are
-//! messages; `cycle` and `topics` follow from a plan; `read` goes through one file; `writer` makes
-//! one, `mend` gives one that has broken off its end, and `summary` is that end; `recording` is all
-//! parts of a run, `replay` carries them out once more, and `merge` makes one file of those of
-//! several hosts.
+//! Modules depend only on modules named before them. `format` and `schema` are words and constants,
+//! `clock` and `event` are messages. `cycle` and `topics` follow from a plan. `read` reads one
+//! file. `writer` writes one. `mend` adds the end that a broken file lacks, and `summary` is that
+//! end. `recording` is all parts of a run. `replay` carries them out again. `merge` makes one file
+//! of the recordings of several hosts.
 
 pub mod clock;
 pub mod cycle;

@@ -1,6 +1,6 @@
-//! Parts that are there: what is in them, and an end for those that have none.
+//! Existing parts: what is in them, and an end for those that have none.
 //!
-//! A kill leaves a file that breaks off anywhere. What is whole in it is kept, what is not is cut
+//! A kill leaves a file that may break off anywhere. Complete records are kept, the rest is cut
 //! off, and an end is written, as if the part had been finished there.
 
 use std::collections::BTreeMap;
@@ -21,11 +21,11 @@ use super::format::{HEAD, LIBRARIES, PartHead};
 use super::read::{beginning, chunk};
 use super::summary::{FRAME_BYTES, preamble, write_end, write_places};
 
-/// Longer than the header of any chunk: of what is long, only the beginning is read.
+/// Longer than the header of any chunk. Only this much of a long record is read.
 const BEGIN_BYTES_MAX: u64 = 256;
-/// The same of an attachment, whose name is a path.
+/// The same for an attachment, whose name is a path.
 const NAMED_BYTES_MAX: u64 = 16 << 10;
-/// Longest of all other records that a recorder writes; a longer one is none of them.
+/// Longest of all other records that a recorder writes. A longer record is not from a recorder.
 const BODY_BYTES_MAX: u64 = 16 << 20;
 
 /// Where the messages of a chunk are, by their topics.
@@ -35,14 +35,14 @@ type Places = BTreeMap<u16, Vec<MessageIndexEntry>>;
 #[derive(Debug)]
 pub struct Scan {
     pub(crate) summary: Summary,
-    /// Bytes of whole records, without the end that makes a part finished.
+    /// Bytes of complete records, without the end of a finished part.
     pub(crate) len: u64,
 }
 
-/// Whether a file has the end of a part that is finished.
+/// Whether a file has the end of a finished part.
 ///
 /// # Errors
-/// What the system says to reading it.
+/// The system's error on reading.
 pub fn is_finished(mut file: &File) -> io::Result<bool> {
     let (bytes, magic_bytes) = (file.metadata()?.len(), MAGIC.len() as u64);
     if bytes < 2 * magic_bytes {
@@ -54,11 +54,11 @@ pub fn is_finished(mut file: &File) -> io::Result<bool> {
     Ok(end == MAGIC)
 }
 
-/// What a file says of itself, or why this program does not understand it; `None` if it is no part
-/// of a recording, or broke off before that.
+/// The description in a file, or why this program does not understand it. `None` if the file is no
+/// part of a recording, or breaks off before the description.
 ///
 /// # Errors
-/// What the system says to reading it.
+/// The system's error on reading.
 pub fn head(file: &File) -> io::Result<Option<Result<PartHead, String>>> {
     let mut head = None;
     beginning(file, &mut |record| match record {
@@ -72,10 +72,10 @@ pub fn head(file: &File) -> io::Result<Option<Result<PartHead, String>>> {
     Ok(head)
 }
 
-/// Looks through a file; `None` if no recorder wrote it.
+/// Scans a file. `None` if no recorder wrote it.
 ///
 /// # Errors
-/// What the system says to reading it.
+/// The system's error on reading.
 pub fn scan(file: &File) -> io::Result<Option<Scan>> {
     let bytes = file.metadata()?.len();
     let mut frames = Frames { file: BufReader::new(file), at: MAGIC.len() as u64, bytes };
@@ -114,16 +114,16 @@ pub fn scan(file: &File) -> io::Result<Option<Scan>> {
     Ok(Some(scan))
 }
 
-/// The records of a file, one by one, but for what is in them.
+/// The records of a file, one by one, without their content.
 struct Frames<'a> {
     file: BufReader<&'a File>,
-    /// Where the next one begins.
+    /// The start of the next record.
     at: u64,
     bytes: u64,
 }
 
 impl Frames<'_> {
-    /// What the next record is, and how long, if it is whole.
+    /// The next record's type and length, if it is complete.
     fn next(&mut self) -> io::Result<Option<(u8, u64)>> {
         let Some(room) = (self.bytes - self.at).checked_sub(FRAME_BYTES) else { return Ok(None) };
         self.file.seek(SeekFrom::Start(self.at))?;
@@ -134,7 +134,8 @@ impl Frames<'_> {
         Ok((len <= room).then_some((op, len)))
     }
 
-    /// The first bytes of the record that was next; `None` if no recorder writes so many.
+    /// The first bytes of the record that `next` has found. `None` if no recorder writes records so
+    /// long.
     fn body(&mut self, len: u64) -> io::Result<Option<Vec<u8>>> {
         if len > BODY_BYTES_MAX {
             return Ok(None);
@@ -144,7 +145,7 @@ impl Frames<'_> {
         Ok(Some(body))
     }
 
-    /// Takes the header: whether it is a recorder's.
+    /// Reads the header. Returns whether it is a recorder's.
     fn is_ours(&mut self) -> io::Result<bool> {
         let Some((op::HEADER, len)) = self.next()? else { return Ok(false) };
         let Some(body) = self.body(len)? else { return Ok(false) };
@@ -159,7 +160,7 @@ fn parse<T: for<'a> BinRead<Args<'a> = ()>>(body: &[u8]) -> Option<T> {
 }
 
 impl Scan {
-    /// Notes the record behind what is known; `None` if it is none that a recorder writes there.
+    /// Adds the next record to the summary. `None` if no recorder writes such a record there.
     fn note(&mut self, op: u8, body: &[u8], length: u64) -> Option<()> {
         let (offset, summary) = (self.len, &mut self.summary);
         match op {
@@ -175,7 +176,7 @@ impl Scan {
                 chunk.message_index_offsets.insert(topic, offset);
                 chunk.message_index_length += length;
             }
-            // Older recorders wrote them here.
+            // Older recorders wrote schemas and topics here.
             op::SCHEMA | op::CHANNEL => self.define(&mcap::parse_record(op, body).ok()?),
             _ => return None,
         }
@@ -183,7 +184,7 @@ impl Scan {
         Some(())
     }
 
-    /// Notes a schema or a topic.
+    /// Adds a schema or a topic.
     fn define(&mut self, record: &Record<'_>) {
         let Summary { schemas, channels: topics, .. } = &mut self.summary;
         match record {
@@ -207,10 +208,11 @@ impl Scan {
         }
     }
 
-    /// Number of the newest message of a topic, which `number` takes from its `sequence` and data.
+    /// Number of the newest message of a topic. `number` takes it from the message's `sequence` and
+    /// data.
     ///
     /// # Errors
-    /// What the system says to reading the file.
+    /// The system's error on reading.
     pub fn newest(
         &self,
         file: &File,
@@ -237,16 +239,16 @@ impl Scan {
         Ok(None)
     }
 
-    /// Gives a part that was not finished its end; how many bytes were cut off.
+    /// Writes the end of a part that was not finished. Returns how many bytes were cut off.
     ///
     /// # Errors
-    /// What the system says to reading or writing it; then it has no end, and nothing whole is
-    /// gone.
+    /// The system's error on reading or writing. Then the part has no end, and no complete record
+    /// is lost.
     pub fn mend(self, file: &File) -> io::Result<u64> {
         let bytes = file.metadata()?.len();
         let Scan { mut summary, len: mut whole } = self;
         let (mut len, mut behind) = (whole, Vec::new());
-        // The places of the last chunk's messages may be missing, all or some.
+        // The index of the last chunk's messages may be missing, completely or in part.
         if let Some(mut last) = summary.chunk_indexes.pop_if(|last| follows(last, whole)) {
             len = last.chunk_start_offset;
             match places(file, &last)? {
@@ -269,7 +271,7 @@ impl Scan {
     }
 }
 
-/// Where the messages of a chunk are; `None` if it is damaged.
+/// The index of a chunk's messages. `None` if the chunk is damaged.
 fn places(file: &File, row: &ChunkIndex) -> io::Result<Option<Places>> {
     let mut places = Places::new();
     let whole = chunk(file, row.chunk_start_offset, row.chunk_length, &mut |record, offset| {
@@ -310,7 +312,7 @@ fn index(header: &ChunkHeader, chunk_start_offset: u64, chunk_length: u64) -> Ch
     }
 }
 
-/// Whether nothing but the places of its messages comes between a chunk and `end`.
+/// Whether nothing but the index of its messages is between a chunk and `end`.
 fn follows(chunk: &ChunkIndex, end: u64) -> bool {
     chunk.chunk_start_offset + chunk.chunk_length + chunk.message_index_length == end
 }

@@ -1,9 +1,9 @@
-//! Recordings of several hosts of one graph, merged into one file: all messages, in the order of
-//! one clock, and how sure that order is.
+//! Merges recordings of several hosts of one graph into one file: all messages in the order of one
+//! clock, and how certain that order is.
 //!
-//! The clock is that of the first recording's host. What ties another one to it are the estimates
-//! that recorders write ([`clock`](crate::clock)): of the monotonic clocks, so no step of a clock
-//! of day moves anything. A host without estimates has its clock of day, which is trusted and
+//! The clock is that of the first recording's host. Other clocks are related to it by the estimates
+//! that recorders write ([`clock`](crate::clock)). These are about the monotonic clocks, so a step
+//! of a wall clock moves nothing. For a host without estimates its wall clock is trusted, and this
 //! proves nothing.
 
 mod causality;
@@ -42,8 +42,8 @@ use crate::replay::{Changes, Graphs, Refused};
 /// Merges recordings into a new file at `to`.
 ///
 /// # Errors
-/// They do not belong together, or one of them cannot be read; or `to` is there or cannot be
-/// written. Then nothing is left of it.
+/// The recordings do not belong together, or one cannot be read; or `to` exists or cannot be
+/// written. Then no part of `to` remains.
 pub fn merge(
     recordings: &[Recording],
     nodes: &Kinds,
@@ -75,14 +75,14 @@ fn merge_planned(
         |error: &dyn std::fmt::Display| format!("cannot write '{}': {error}", to.display());
     let folder = to.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new("."));
-    // As any file that is made; a mask of the user's is obeyed.
+    // The same as for any new file; the user's umask applies.
     let mode = Permissions::from_mode(0o666);
     let file = Builder::new().prefix(".sinew-merge-").permissions(mode).tempfile_in(folder);
     let file = file.map_err(|error| cannot(&error))?;
     let mut merge = Merge::begin(&surveys, &clocks, plans, &file).map_err(|it| cannot(&it))?;
     let ended = merge.run(stop, &cannot);
     let report = ended.and_then(|()| merge.end(to).map_err(|error| cannot(&error)))?;
-    // Nobody's file that has come there meanwhile is lost.
+    // A file that has appeared at `to` meanwhile is not overwritten.
     file.persist_noclobber(to).map_err(|error| cannot(&error.error))?;
     Ok(report)
 }
@@ -145,7 +145,7 @@ fn check_versions(recordings: &[Recording], plans: &[Plan]) -> Result<(), String
     ))
 }
 
-/// Each recording has something of the time of another one.
+/// Checks that each recording overlaps in time with another one.
 fn check_overlap(surveys: &[Survey<'_>], clocks: &Clocks) -> Result<(), String> {
     let spans =
         surveys.iter().enumerate().map(|(host, it)| it.ends().map(|it| clocks.time(host, it)));
@@ -177,16 +177,16 @@ struct Merged {
     roles: Vec<(usize, Role)>,
 }
 
-/// Merging.
+/// A merge in progress.
 struct Merge<'a> {
     surveys: &'a [Survey<'a>],
     clocks: &'a Clocks,
     writer: mcap::Writer<BufWriter<&'a std::fs::File>>,
-    /// Of each host by the numbers of its topics.
+    /// For each host, by the numbers of its topics.
     topics: Vec<HashMap<usize, Merged>>,
     causality: Causality,
     hosts: Vec<HostOrder>,
-    /// The last message: of which host, and when.
+    /// The host and time of the last message.
     last: Option<(usize, Moment)>,
     report: MergeReport,
 }
@@ -231,7 +231,7 @@ impl<'a> Merge<'a> {
         })
     }
 
-    /// Takes the earliest message of all hosts, until there is none.
+    /// Takes the earliest message of all hosts, until none is left.
     fn run(
         &mut self,
         stop: &AtomicBool,
@@ -248,7 +248,7 @@ impl<'a> Merge<'a> {
                 there.filter_map(|(host, it)| Some((it.as_ref()?.0.ns, host))).min()
             };
             while let Some((_, host)) = earliest(&heads) {
-                // Relaxed: it carries nothing but itself.
+                // Relaxed: the flag protects no other data.
                 if stop.load(Ordering::Relaxed) {
                     return Err("interrupted; nothing was written".into());
                 }
@@ -311,7 +311,7 @@ impl<'a> Merge<'a> {
         Ok(number)
     }
 
-    /// Says how sure the order is, in the file too, and ends it.
+    /// Writes how certain the order is, also into the file, and ends the file.
     fn end(mut self, to: &Path) -> mcap::McapResult<MergeReport> {
         let missing = self.surveys.iter().flat_map(|it| it.missing());
         self.report.missing.extend(missing);

@@ -1,6 +1,6 @@
-//! Messages on their way into a file.
+//! Messages before they are written to a file.
 
-/// What stands before a message.
+/// The header of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp {
     /// Its topic, by the place among [`topics`](super::topics::topics).
@@ -9,30 +9,30 @@ pub struct Stamp {
     pub sequence: u32,
     /// Start of its cycle, since 1970.
     pub start_ns: u64,
-    /// As above, when that was released.
+    /// Release of its cycle, since 1970.
     pub release_ns: u64,
 }
 
-/// Messages, one behind the other: what a chunk is made of.
+/// Messages, one after another: the content of a chunk.
 #[derive(Clone, Debug, Default)]
 pub struct Messages {
-    /// Of each message its stamp and where it ends.
+    /// For each message its stamp and the end of its bytes.
     rows: Vec<(Stamp, usize)>,
     bytes: Vec<u8>,
 }
 
 impl Messages {
-    /// Whether there is none.
+    /// Whether there are no messages.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
 
-    /// Bytes, without what stands before each message.
+    /// Bytes of data, without the headers of messages.
     pub fn len(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Adds one, whose data come in parts.
+    /// Adds a message whose data are given in parts.
     pub fn add(&mut self, stamp: Stamp, data: &[&[u8]]) {
         data.iter().for_each(|part| self.bytes.extend_from_slice(part));
         self.rows.push((stamp, self.bytes.len()));

@@ -1,5 +1,5 @@
-//! One file of a recording, read from its beginning, record by record. It may be cut anywhere, and
-//! it may be anything: what it says of lengths is believed up to a limit.
+//! Reads one file of a recording from its beginning, record by record. The file may be cut
+//! anywhere, and may be anything: lengths in it are believed only up to a limit.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
@@ -13,8 +13,8 @@ use mcap::sans_io::linear_reader::{LinearReadEvent, LinearReader, LinearReaderOp
 use super::format::ATTACHMENT_BYTES_MAX;
 use super::summary::FRAME_BYTES;
 
-/// Longest record and chunk that are read: the longest data file of a node, and what stands around
-/// it. The recorder's chunks are a hundredth of it. Past it the file counts as damaged.
+/// Longest record and chunk that are read: the longest data file of a node, and its surroundings.
+/// The recorder's chunks are a hundredth of it. With a longer record the file counts as damaged.
 const RECORD_BYTES_MAX: usize = ATTACHMENT_BYTES_MAX as usize + (1 << 20);
 /// Bytes that are read at once.
 const BUFFER_BYTES: usize = 1 << 18;
@@ -24,7 +24,7 @@ const BUFFER_BYTES: usize = 1 << 18;
 pub(crate) enum Extent {
     /// All of it was read.
     Complete,
-    /// Whoever read it wanted no more.
+    /// The reader wanted no more.
     Stopped,
     /// It ends in the middle: its writer was killed, or is still writing.
     Cut,
@@ -34,14 +34,14 @@ pub(crate) enum Extent {
     Damaged(String),
 }
 
-/// What takes records, and says whether it wants more.
+/// A function that takes records, and says whether it wants more.
 type Each<'a> = dyn FnMut(&Record<'_>) -> ControlFlow<()> + 'a;
 
-/// Hands the records of a file to `each`, those of chunks one by one, until it breaks off. A chunk
-/// counts only as a whole.
+/// Passes the records of a file to `each`, those in chunks one by one, until the file breaks off. A
+/// chunk counts only if it is complete.
 ///
 /// # Errors
-/// What the system says to opening or reading it.
+/// The system's error on opening or reading the file.
 pub(crate) fn read(path: &Path, each: &mut Each<'_>) -> Result<Extent, String> {
     let options = LinearReaderOptions::default().with_prevalidate_chunk_crcs(true);
     let file = open(path)?;
@@ -49,13 +49,13 @@ pub(crate) fn read(path: &Path, each: &mut Each<'_>) -> Result<Extent, String> {
     read.map_err(|error| cannot(path, &error))
 }
 
-/// As [`read`], but no chunk is looked into: for what stands at the beginning.
+/// As [`read`], but without the content of chunks: for the beginning of a file.
 pub(crate) fn read_beginning(path: &Path, each: &mut Each<'_>) -> Result<Extent, String> {
     beginning(&open(path)?, each).map_err(|error| cannot(path, &error))
 }
 
 fn open(path: &Path) -> Result<File, String> {
-    // A pipe would keep us waiting for whoever writes it.
+    // Opening a pipe would block until somebody writes to it.
     if !path.metadata().map_err(|error| cannot(path, &error))?.is_file() {
         return Err(format!("'{}' is not a file; give a recording", path.display()));
     }
@@ -66,7 +66,7 @@ fn cannot(path: &Path, error: &io::Error) -> String {
     format!("cannot read '{}': {error}", path.display())
 }
 
-/// As [`read_beginning`], of a file that is open.
+/// As [`read_beginning`], for an open file.
 pub(crate) fn beginning(mut file: &File, each: &mut Each<'_>) -> io::Result<Extent> {
     file.rewind()?;
     let options = LinearReaderOptions::default().with_emit_chunks(true);
@@ -76,8 +76,8 @@ pub(crate) fn beginning(mut file: &File, each: &mut Each<'_>) -> io::Result<Exte
     })
 }
 
-/// Hands the records of the chunk at a place in a file to `each`, with their places in the chunk;
-/// `None` if it is damaged.
+/// Passes the records of the chunk at a place in a file to `each`, with their places in the chunk.
+/// `None` if the chunk is damaged.
 pub(crate) fn chunk(
     mut file: &File,
     at: u64,
@@ -96,13 +96,13 @@ pub(crate) fn chunk(
     Ok((!matches!(extent, Extent::Damaged(_) | Extent::Foreign)).then_some(()))
 }
 
-/// Bytes that a file has.
+/// The length of a file in bytes.
 fn left(file: &File) -> u64 {
-    // A file without a length has nothing to be read.
+    // A file without a known length counts as empty.
     file.metadata().map_or(0, |file| file.len())
 }
 
-/// Hands the records in the next `left` bytes to `each`, with the lengths of their bodies.
+/// Passes the records in the next `left` bytes to `each`, with the lengths of their bodies.
 fn records(
     file: &File,
     mut left: u64,
@@ -116,7 +116,7 @@ fn records(
     while let Some(event) = reader.next_event() {
         let (opcode, data) = match event {
             Ok(LinearReadEvent::ReadRequest(need)) => {
-                // A record may claim more than there is.
+                // A record may claim more bytes than exist.
                 let need = usize::try_from(left).map_or(need, |left| need.min(left));
                 let count = file.read(reader.insert(need))?;
                 (at_end, left) = (count == 0, left - count as u64);
@@ -146,8 +146,8 @@ fn records(
     Ok(Extent::Cut)
 }
 
-/// Whether a body has the room of all that stands around an attachment's data: the parser takes
-/// that for granted.
+/// Whether a body is long enough for all fields around an attachment's data: the parser does not
+/// check this.
 fn is_attachment(body: &[u8]) -> bool {
     const TIMES: usize = 16;
     const LENGTH_AND_SUM: usize = 12;

@@ -1,5 +1,5 @@
-//! A recording: all parts of one run, found beside the one that was named, and what they say of
-//! how to make the run's plan again.
+//! A recording: all parts of one run, found in the folder of the part that was named, and the data
+//! from which the run's plan can be made again.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -14,7 +14,7 @@ use super::format::{EXTENSION, HEAD, MERGED, PartHead, SPEC};
 use super::mend::head;
 use super::read::{self, Extent};
 
-/// The parts of a run, and what each of them brings along.
+/// The parts of a run, and the files in them.
 #[derive(Debug)]
 pub struct Recording {
     /// The part that was named.
@@ -25,7 +25,7 @@ pub struct Recording {
     pub spec: String,
     /// Data files of nodes, under the names that the spec gives them.
     pub files: Vec<(String, Vec<u8>)>,
-    /// What is to be known of it.
+    /// Notes for the user.
     pub notes: Vec<String>,
 }
 
@@ -34,7 +34,7 @@ pub struct Recording {
 pub struct Part {
     /// Where it is.
     pub path: PathBuf,
-    /// What it says of itself.
+    /// The description in the part.
     pub head: PartHead,
 }
 
@@ -42,7 +42,7 @@ impl Recording {
     /// Opens the recording that `file` is a part of.
     ///
     /// # Errors
-    /// In words, what is wrong with that file.
+    /// What is wrong with that file, in words.
     pub fn open(file: &Path) -> Result<Recording, String> {
         let name = file.display();
         let (mut head, mut spec, mut files) = (None, None, Vec::new());
@@ -92,11 +92,11 @@ impl Recording {
         Ok(Recording { file: file.into(), parts, spec, files, notes })
     }
 
-    /// Numbers of parts that are missing before or between those that are there.
+    /// Numbers of missing parts before or between existing ones.
     pub fn missing(&self) -> Vec<u32> {
         let last = self.parts.last().map_or(0, |part| part.head.part);
         let is_there = |number: &u32| self.parts.iter().any(|part| part.head.part == *number);
-        // Of a recording that claims four thousand million parts, some hundred are enough.
+        // If a recording claims four thousand million parts, some hundred are enough.
         (1..last).filter(|number| !is_there(number)).take(100).collect()
     }
 
@@ -107,12 +107,12 @@ impl Recording {
         (!missing.is_empty()).then(|| format!("part {} is not beside '{file}'", missing.join(", ")))
     }
 
-    /// What the part that was opened, or any other one, says of the run.
+    /// The description of the run, taken from the part that was opened or any other one.
     pub fn head(&self) -> &PartHead {
         &self.parts[0].head
     }
 
-    /// How many times the core was started in it.
+    /// How many times the core was started in the recording.
     pub fn lives(&self) -> usize {
         let mut lives: Vec<u32> = self.parts.iter().map(|part| part.head.life).collect();
         lives.dedup();
@@ -120,10 +120,10 @@ impl Recording {
     }
 }
 
-/// How many messages of a topic a finished file says that it has; `None` of one without an end.
+/// How many messages of a topic a finished file claims to have. `None` for a file without an end.
 ///
 /// # Errors
-/// In words, what is wrong with the file.
+/// What is wrong with the file, in words.
 pub fn counted(file: &Path, topic: &str) -> Result<Option<u64>, String> {
     let bytes = fs::read(file).map_err(|error| error.to_string())?;
     let summary = Summary::read(&bytes).map_err(|error| error.to_string())?;
@@ -142,7 +142,7 @@ fn text_of(bytes: Vec<u8>) -> Result<String, String> {
     String::from_utf8(bytes).map_err(|_| format!("attachment '{SPEC}' is not UTF-8"))
 }
 
-/// All parts of the run of `file`, which has `head`, and what is to be said of the others.
+/// All parts of the run of `file`, which has `head`, and notes about the others.
 fn siblings(file: &Path, head: PartHead) -> (Vec<Part>, Vec<String>) {
     let (run, mut notes) = (head.run.clone(), Vec::new());
     let mut parts = BTreeMap::from([(head.part, Part { path: file.into(), head })]);
@@ -171,9 +171,9 @@ fn siblings(file: &Path, head: PartHead) -> (Vec<Part>, Vec<String>) {
     (parts.into_values().collect(), notes)
 }
 
-/// What a file says of itself, if it is a part of a recording that this program reads.
+/// The description in a file, if it is a part of a recording that this program can read.
 fn head_of(path: &Path) -> Option<PartHead> {
-    // What cannot be read is no part of anything; a pipe would keep us waiting.
+    // What cannot be read is no part of a recording. Opening a pipe would block.
     let file = path.is_file().then(|| File::open(path).ok())??;
     head(&file).ok()??.ok()
 }

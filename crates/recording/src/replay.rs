@@ -1,5 +1,5 @@
-//! A recording fed back into the graph's core, in this process and without realtime; what comes out
-//! is compared with what came out then, bit for bit.
+//! Feeds a recording back into the graph's core, in this process and without realtime. Compares the
+//! output with the recorded output, bit for bit.
 
 mod ends;
 mod files;
@@ -24,11 +24,11 @@ pub use self::thread::RecordedThread;
 pub enum Until {
     /// After this cycle of the first timer-released thread.
     Cycle(u64),
-    /// So long after the first cycle.
+    /// This long after the first cycle.
     Time(Duration),
 }
 
-/// Is shown each recorded cycle before it is carried out once more: its thread, by the place among
-/// the recorded ones. It may wait. `Ok(false)`: the user wants no more; an error: it can show no
-/// more.
+/// Called with each recorded cycle before it is replayed, and with its thread, by the place among
+/// the recorded ones. It may block. `Ok(false)`: the user wants no more. An error: it cannot show
+/// any more.
 pub type Onlooker<'a> = Box<dyn FnMut(usize, &RecordedThread) -> io::Result<bool> + 'a>;

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use sinew_core::catalogue::{MessageType, Scalar};
 
-/// Name of a message type's schema: readers of ROS's language take no other form of it.
+/// Name of a message type's schema. Readers of ROS's language accept only this form.
 pub(crate) fn schema_name(message: &MessageType) -> String {
     format!("sinew/msg/{}", Names::default().of_type(message.name))
 }
@@ -16,7 +16,7 @@ pub(crate) fn schema_text(message: &MessageType) -> String {
     let mut constants = Names::default();
     for field in message.fields {
         let (scalar, name) = (scalar_word(field.scalar), names.field(field.name));
-        // Readers take the constants that stand before a field of their type for its enum.
+        // Readers take constants in front of a field of the same type as the field's enum.
         let words = field.labels.iter().enumerate().filter(|(_, word)| !word.is_empty());
         for (number, word) in words {
             let constant = constants.constant(&name, word);
@@ -27,7 +27,7 @@ pub(crate) fn schema_text(message: &MessageType) -> String {
     text
 }
 
-/// A line of a schema: `count` scalars, one of them without brackets.
+/// A line of a schema for `count` scalars. A single one has no brackets.
 pub(crate) fn field_line(text: &mut String, scalar: &str, count: u32, name: &str) {
     let written = match count {
         1 => writeln!(text, "{scalar} {name}"),
@@ -52,24 +52,24 @@ fn scalar_word(scalar: Scalar) -> &'static str {
     }
 }
 
-/// Makes names that ROS allows of ours, each one once.
+/// Makes names that ROS allows from our names. Each result is unique.
 #[derive(Default)]
 pub(crate) struct Names(Vec<String>);
 
 impl Names {
-    /// Of a field: `[a-z][a-z0-9_]*`, no `__`, no `_` at the end.
+    /// For a field: `[a-z][a-z0-9_]*`, no `__`, no `_` at the end.
     pub(crate) fn field(&mut self, name: &str) -> String {
         let words = words(name).map(|word| word.to_ascii_lowercase());
         self.once(words.collect::<Vec<_>>().join("_"), "f", "_")
     }
 
-    /// Of a value of an enum: `[A-Z][A-Z0-9_]*`, with the field's name before it.
+    /// For a value of an enum: `[A-Z][A-Z0-9_]*`, beginning with the field's name.
     fn constant(&mut self, field: &str, word: &str) -> String {
         let words = words(word).collect::<Vec<_>>().join("_");
         self.once(format!("{field}_{words}").to_ascii_uppercase(), "F", "_")
     }
 
-    /// Of a type: `[A-Z][A-Za-z0-9]*`.
+    /// For a type: `[A-Z][A-Za-z0-9]*`.
     pub(crate) fn of_type(&mut self, name: &str) -> String {
         let capital = |word: &str| word[..1].to_ascii_uppercase() + &word[1..];
         self.once(words(name).map(capital).collect(), "T", "N")

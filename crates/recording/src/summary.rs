@@ -1,9 +1,9 @@
-//! The end of a file, by which readers find their way: written behind whatever is whole in it.
+//! The end of a file, which readers use as an index. It is written behind all complete records.
 //!
-//! Version 0.26 of the `mcap` crate writes a summary only behind what one and the same writer has
-//! written, and only once. It can neither give an end to a file that a kill has broken off, nor
-//! take back a chunk that a full disk has refused or that must make room for the end. So what
-//! stands in the summary is the crate's, which keeps it up as it writes, and the end is ours.
+//! Version 0.26 of the `mcap` crate writes a summary only once, and only behind what the same
+//! writer has written. It cannot add an end to a file that a kill has broken off. Nor can it remove
+//! a chunk that a full disk has refused or that must make room for the end. So the crate's writer
+//! keeps the content of the summary, and our code writes the end.
 
 use std::io::{self, Cursor};
 
@@ -17,13 +17,13 @@ use mcap::{MAGIC, Summary};
 use super::disk::Disk;
 use super::format::LIBRARY;
 
-/// Of a record: what it is, and how many bytes follow.
+/// The head of a record: its type and the number of bytes that follow.
 pub(crate) const FRAME_BYTES: u64 = 1 + 8;
-/// Of one place in a record of places; and of what stands before the first.
+/// The size of one place in an index record, and of the head before the first place.
 const PLACE_BYTES: u64 = 16;
 const PLACES_HEAD_BYTES: u64 = 2 + 4;
 
-/// Writes the end behind the first `len` bytes; if that fails, nothing of it is there.
+/// Writes the end behind the first `len` bytes. If that fails, nothing of it remains.
 pub(crate) fn write_end(disk: &mut impl Disk, len: u64, summary: &Summary) -> io::Result<()> {
     disk.cut(len)?;
     let Err(error) = disk.add(&end(len, summary)) else { return Ok(()) };
@@ -31,12 +31,12 @@ pub(crate) fn write_end(disk: &mut impl Disk, len: u64, summary: &Summary) -> io
     Err(error)
 }
 
-/// Forgets what begins at `len` or later: the file has been cut there.
+/// Removes what begins at `len` or later: the file has been cut there.
 pub(crate) fn cut(summary: &mut Summary, len: u64) {
     summary.chunk_indexes.retain(|chunk| chunk.chunk_start_offset < len);
     summary.attachment_indexes.retain(|it| it.offset < len);
     summary.metadata_indexes.retain(|it| it.offset < len);
-    // They stand in the first chunk.
+    // Schemas and topics are in the first chunk.
     if summary.chunk_indexes.is_empty() {
         summary.schemas.clear();
         summary.channels.clear();
@@ -49,7 +49,7 @@ pub(crate) fn preamble() -> Vec<u8> {
     [MAGIC, &records(op::HEADER, [&header])].concat()
 }
 
-/// Says behind a chunk, whose places of messages are missing, where they are.
+/// Writes the index of messages behind a chunk that lacks it.
 pub(crate) fn write_places(
     chunk: &mut ChunkIndex,
     places: impl IntoIterator<Item = (u16, Vec<MessageIndexEntry>)>,
@@ -80,7 +80,7 @@ fn end(len: u64, summary: &Summary) -> Vec<u8> {
         summary_crc: 0,
     };
     end.extend(records(op::SUMMARY_OFFSET, &offsets));
-    // The sum covers all from the summary on, its own four bytes apart.
+    // The checksum covers everything from the summary on, except its own four bytes.
     let summed = [&end[summary_at..], &records(op::FOOTER, [&footer])].concat();
     footer.summary_crc = crc32fast::hash(&summed[..summed.len() - 4]);
     end.extend(records(op::FOOTER, [&footer]));
@@ -137,7 +137,7 @@ fn statistics(summary: &Summary) -> Statistics {
     statistics
 }
 
-/// How many messages each topic has in a chunk: as many as there are places of them.
+/// How many messages of each topic a chunk has: the index has one place for each.
 fn counts(chunk: &ChunkIndex) -> Vec<(u16, u64)> {
     let begins = chunk.message_index_offsets.values().copied();
     let end = chunk.chunk_start_offset + chunk.chunk_length + chunk.message_index_length;

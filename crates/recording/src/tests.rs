@@ -1,4 +1,4 @@
-//! Parts on disks that fill up, and parts that break off anywhere.
+//! Parts on disks that become full, and parts that break off anywhere.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -18,9 +18,9 @@ use super::summary::write_end;
 use super::topics::TopicHead;
 use super::writer::{Opening, PartWriter};
 
-/// Where a process that is to be killed writes.
+/// The variable with the file that the process to be killed writes.
 const FILE: &str = "SINEW_TEST_PART";
-/// A kill that has not landed inside a write by then never will.
+/// A kill that has not hit a write within this time never will.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn opening() -> Opening {
@@ -60,8 +60,8 @@ fn gap() -> RecordedGap {
     }
 }
 
-/// The numbers on topic `/a`, as the library reads them through the index and from the beginning:
-/// both must find the same.
+/// The numbers on topic `/a`, as the library reads them through the index and from the beginning.
+/// Both must give the same.
 fn numbers(bytes: &[u8]) -> Vec<u32> {
     let streamed = mcap::MessageStream::new(bytes).expect("it begins as it must");
     let streamed: Vec<_> = streamed.map(|message| message.expect("a whole message")).collect();
@@ -92,7 +92,7 @@ fn numbers(bytes: &[u8]) -> Vec<u32> {
     on_a.map(|message| message.sequence).collect()
 }
 
-/// A disk with so much room.
+/// A disk with limited room.
 #[derive(Debug)]
 struct Small {
     bytes: Vec<u8>,
@@ -210,7 +210,7 @@ fn a_part_of_another_version_is_still_one_of_ours() {
     let mut bytes = part().finish().0.expect("room").bytes;
     let key = b"version";
     let at = bytes.windows(key.len()).position(|it| it == key).expect("it says its version");
-    // Behind the key stands the length of the value.
+    // The length of the value follows the key.
     bytes[at + key.len() + 4] = b'9';
     let (path, file) = file("version", &bytes);
     let head = head(&file).expect("it can be read").expect("it may go when it is old");
@@ -247,7 +247,7 @@ fn a_file_that_no_recorder_wrote_is_left_alone() {
     }
 }
 
-/// A file that claims a terabyte costs no memory: its holes are not even on the disk.
+/// A file that claims a terabyte takes no memory, and its holes take no room on the disk.
 #[test]
 fn a_length_that_only_a_header_claims_is_not_believed() {
     const CLAIMED: u64 = 1 << 40;
@@ -271,7 +271,7 @@ fn a_length_that_only_a_header_claims_is_not_believed() {
     fs::remove_file(path).expect("it is there");
 }
 
-/// Not a test of its own: what the next one starts and kills.
+/// Not a test by itself: the next test starts and kills this process.
 #[test]
 #[ignore = "writes until it is killed"]
 fn writes_until_killed() {
@@ -291,7 +291,7 @@ fn a_kill_inside_a_write_leaves_all_that_was_whole() {
     let begun = Instant::now();
     let (file, bytes) = loop {
         assert!(begun.elapsed() < PATIENCE, "no kill has landed inside a write");
-        // It may be there, from the kill before.
+        // The file may be left over from the previous kill.
         let _ = fs::remove_file(&path);
         let mut child = Command::new(env::current_exe().expect("this program"))
             .args(["--ignored", "--exact", "tests::writes_until_killed"])
@@ -326,7 +326,8 @@ fn a_kill_inside_a_write_leaves_all_that_was_whole() {
     fs::remove_file(path).expect("it is there");
 }
 
-/// The numbers on topic `/a`, as far as a reader of Python's package comes; `None` without it.
+/// The numbers on topic `/a` that a reader of the Python package finds. `None` if it is not
+/// installed.
 fn python_numbers(path: &Path, reader: &str) -> Option<Vec<u32>> {
     let script = format!(
         "import sys\nfrom mcap.reader import NonSeekingReader, make_reader\nnumbers = []\n\

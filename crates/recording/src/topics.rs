@@ -1,5 +1,5 @@
-//! What a recording of a graph holds, as it follows from the plan alone: who writes one and who
-//! reads one agree on it here.
+//! The topics of a graph's recording, as they follow from the plan alone. Writer and reader both
+//! use this module.
 
 use std::collections::BTreeMap;
 
@@ -11,29 +11,29 @@ use sinew_spec::plan::{End, Plan};
 use super::schema::{schema_name, schema_text};
 use super::{clock, cycle, event};
 
-/// What a file says of a topic.
+/// The description of a topic in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TopicHead {
     /// `/<node>/<port>`, `/<domain>/<thread>/cycle`, `/@clock/<host>` or `/@events`.
     pub name: String,
     /// Name and text of the schema of its messages.
     pub schema: (String, String),
-    /// What it is in words, for who looks at the file.
+    /// A description in words, for people who look at the file.
     pub metadata: BTreeMap<String, String>,
 }
 
 /// A topic of the core.
 #[derive(Clone, Debug)]
 pub struct Topic {
-    /// What the file says of it.
+    /// Its description in the file.
     pub head: TopicHead,
     /// Its thread, by the place among [`ThreadId::all`].
     pub thread: usize,
-    /// What its messages are.
+    /// The content of its messages.
     pub what: TopicContent,
 }
 
-/// What a message is.
+/// The content of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TopicContent {
     /// A message at this tap of the thread.
@@ -52,7 +52,7 @@ pub fn cycle_topic(plan: &Plan, id: ThreadId) -> String {
     format!("/{}/{}/cycle", plan.domains[id.domain].name, id.thread)
 }
 
-/// All topics: those of a thread stand together, its taps in order, its cycles behind them.
+/// All topics. Those of a thread are together: its taps in order, then its cycles.
 pub fn topics(plan: &Plan) -> Vec<Topic> {
     let mut topics = Vec::new();
     for (thread, id) in ThreadId::all(plan).enumerate() {
@@ -68,7 +68,7 @@ pub fn topics(plan: &Plan) -> Vec<Topic> {
     topics
 }
 
-/// Of the part of a host: the topics of the other hosts' clocks, in the order of the plan.
+/// For the part of a host: the topics of the other hosts' clocks, in the order of the plan.
 pub fn clock_topics(plan: &Plan) -> Vec<TopicHead> {
     let own = plan.own_host().map(|own| &own.name);
     let others = plan.hosts.all.iter().map(|host| &host.name).filter(|name| Some(*name) != own);
@@ -80,7 +80,7 @@ pub fn clock_topics(plan: &Plan) -> Vec<TopicHead> {
     others.filter(|_| own.is_some()).map(of).collect()
 }
 
-/// The topic of what happened.
+/// The topic of the events.
 pub fn event_topic() -> TopicHead {
     TopicHead {
         name: event::TOPIC.into(),
@@ -89,7 +89,7 @@ pub fn event_topic() -> TopicHead {
     }
 }
 
-/// Whether a topic is about the run, and not of its core: a replay needs none.
+/// Whether a topic is about the run instead of the core. A replay does not need it.
 pub(crate) fn is_beside(topic: &str) -> bool {
     topic.starts_with("/@")
 }
@@ -129,7 +129,7 @@ fn tapped(plan: &Plan, thread: usize, id: ThreadId, at: usize, tap: &Tap) -> Top
     Topic { head, thread, what: TopicContent::Tap(at) }
 }
 
-/// The files that parameters of the core's nodes name, each once: they are attached.
+/// The files that parameters of the core's nodes name, each once. They are attached.
 pub fn files(plan: &Plan) -> Vec<String> {
     let mut files: Vec<String> = Vec::new();
     let core = (0..plan.nodes.len()).filter(|&node| !plan.is_service(node));

@@ -1,9 +1,9 @@
-//! A part of a recording while it is written. What is in the file is whole at any time, but for
-//! what a kill or a full disk may leave at its end.
+//! Writes a part of a recording. The file is complete at any time, except for what a kill or a full
+//! disk may leave at its end.
 //!
-//! Records, chunks and what the end says of them are made by the writer of the `mcap` crate (0.26),
-//! in memory: a failed write would end it for good. So the disk gets gaps and messages that came
-//! together in one write, and can be rid of them again.
+//! The writer of the `mcap` crate (0.26) makes records, chunks and their entries in the summary, in
+//! memory: a failed write would end this writer for good. So the disk gets gaps and messages that
+//! came together in one write, and they can be removed again.
 
 use std::io::{self, Write};
 use std::mem::take;
@@ -21,13 +21,13 @@ use super::messages::Messages;
 use super::summary::{cut, write_end};
 use super::topics::TopicHead;
 
-/// What can fail in the crate's writer does not.
+/// Why no call of the crate's writer can fail.
 const MEMORY: &str = "memory takes all, and a graph has fewer ports than there are numbers";
 
-/// What every part of a run begins with.
+/// The beginning of every part of a run.
 #[derive(Clone, Debug)]
 pub struct Opening {
-    /// Of the part that is to begin.
+    /// The description of the part that begins.
     pub head: PartHead,
     /// Name and bytes.
     pub attachments: Vec<(String, Vec<u8>)>,
@@ -40,26 +40,27 @@ pub struct PartWriter<D> {
     disk: D,
     /// Bytes of whole records.
     len: u64,
-    /// How many there were before each addition.
+    /// The value of `len` before each addition.
     before: Vec<u64>,
     writer: mcap::Writer<NoSeek<Pending>>,
     pending: Pending,
-    /// They stand in the first chunk: one of their own would have no times, and begin in 1970.
+    /// They are written in the first chunk: a chunk of their own would have no times, and would
+    /// seem to begin in 1970.
     topics: Vec<TopicHead>,
-    /// What they are in the file.
+    /// Their numbers in the file.
     numbers: Vec<u16>,
 }
 
 impl<D: Disk> PartWriter<D> {
-    /// Begins one, at this time since 1970.
+    /// Begins a part, at this time since 1970.
     ///
     /// # Errors
-    /// What the disk says.
+    /// The disk's error.
     pub fn begin(mut disk: D, opening: Opening, time_ns: u64) -> io::Result<PartWriter<D>> {
         let pending = Pending::default();
         let options = WriteOptions::new().library(LIBRARY).compression(Some(Compression::Lz4));
-        // A chunk is as long as what is added at once. A sum of the whole file would be wrong where
-        // that is cut.
+        // A chunk is as long as what is added at once. There is no checksum of the whole file,
+        // because it would be wrong after a cut.
         let options = options.chunk_size(None).calculate_data_section_crc(false);
         let file = NoSeek::new(pending.clone());
         let mut writer = options.disable_seeking(true).create(file).expect(MEMORY);
@@ -77,22 +78,22 @@ impl<D: Disk> PartWriter<D> {
         Ok(PartWriter { disk, len, before, writer, pending, topics, numbers })
     }
 
-    /// Whether nobody finds it any more.
+    /// Whether the file has no name any more, so that nobody finds it.
     pub fn is_nameless(&self) -> bool {
         self.disk.is_nameless()
     }
 
-    /// Bytes so far.
+    /// The length so far.
     #[expect(clippy::len_without_is_empty, reason = "it never is")]
     pub fn len(&self) -> u64 {
         self.len
     }
 
-    /// Adds gaps, and the messages after them. If that fails, nothing of it is there, and the part
+    /// Adds gaps, and the messages after them. If this fails, nothing of them remains, and the part
     /// can only be finished.
     ///
     /// # Errors
-    /// What the disk says.
+    /// The disk's error.
     pub fn add(&mut self, gaps: &[RecordedGap], messages: &Messages) -> io::Result<()> {
         for gap in gaps {
             write_metadata(&mut self.writer, GAP, gap.to_metadata());
@@ -112,7 +113,7 @@ impl<D: Disk> PartWriter<D> {
         self.writer.flush().expect(MEMORY);
         let bytes = self.pending.take();
         if let Err(error) = self.disk.add(&bytes) {
-            // Should that fail too, the file is as after a kill.
+            // If the cut fails too, the file is as after a kill.
             self.disk.cut(self.len)?;
             return Err(error);
         }
@@ -121,7 +122,7 @@ impl<D: Disk> PartWriter<D> {
         Ok(())
     }
 
-    /// Schemas and topics, before the first message.
+    /// Adds schemas and topics, before the first message.
     fn number_topics(&mut self) {
         for TopicHead { name, schema: (schema, text), metadata } in take(&mut self.topics) {
             let schema = self.writer.add_schema(&schema, SCHEMA_ENCODING, text.as_bytes());
@@ -131,10 +132,11 @@ impl<D: Disk> PartWriter<D> {
         }
     }
 
-    /// Writes the end, by which readers find their way. Where there is no room for it, the last
-    /// additions make room. What it was written to, if it has an end, and how many made room.
+    /// Writes the end, which readers use as an index. If there is no room for it, the last
+    /// additions are removed. Returns the disk, if the end was written, and how many additions were
+    /// removed.
     pub fn finish(mut self) -> (io::Result<D>, usize) {
-        // What is pending after that is an end that tells of what is not there, too.
+        // This leaves an end in `pending` that also lists what is not on the disk; it is not used.
         let mut summary = self.writer.finish().expect(MEMORY);
         let mut given_up = 0;
         loop {
@@ -158,8 +160,8 @@ fn write_metadata(
     writer.write_metadata(&Metadata { name: name.into(), metadata }).expect(MEMORY);
 }
 
-/// What the crate's writer takes for its file: the bytes that have not come to the disk yet. The
-/// writer keeps one hand on it, and the part the other.
+/// The file of the crate's writer: bytes that are not on the disk yet. The writer and the part
+/// share it.
 #[derive(Clone, Debug, Default)]
 struct Pending(Arc<Mutex<Vec<u8>>>);
 
@@ -168,7 +170,7 @@ impl Pending {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The bytes, which are not here any more.
+    /// Takes the bytes out.
     fn take(&self) -> Vec<u8> {
         take(&mut self.lock())
     }

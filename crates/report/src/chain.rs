@@ -1,5 +1,5 @@
-//! The longest chain of a graph, for people and as JSON: with the execution times of a run, if its
-//! report is given.
+//! The longest chain of a graph, as text for people and as JSON, with the execution times of a run
+//! if its report is given.
 
 mod earlier;
 
@@ -16,10 +16,10 @@ use self::earlier::Figures;
 
 /// Columns of a line.
 const WIDTH: usize = 100;
-/// What a maximum is, and what it is not.
+/// Says what a maximum means.
 const OBSERVED: &str = "maxima are observed values, not a proof that nothing takes longer";
 
-/// The longest chain of a plan, with what a run observed of it.
+/// The longest chain of a plan, with the figures that a run observed.
 #[derive(Debug)]
 pub struct Chained<'a> {
     plan: &'a Plan,
@@ -28,14 +28,14 @@ pub struct Chained<'a> {
 }
 
 impl<'a> Chained<'a> {
-    /// Finds the chain; it takes longest with the execution times of `report`.
+    /// Finds the chain that takes longest, with the execution times of `report`.
     pub fn new(plan: &'a Plan, report: Option<&'a Earlier>) -> Chained<'a> {
         let execution = |node: usize| report.and_then(|report| report.executions[node]);
         let time_ns = |node: usize| execution(node).map_or(0, |execution| execution.max_ns);
         Chained { plan, report, chain: Chain::longest(plan, time_ns) }
     }
 
-    /// For people; nothing if there is no core.
+    /// As text for people. Empty if there is no core.
     pub fn text(&self) -> String {
         if self.chain.nodes.is_empty() {
             return String::new();
@@ -53,7 +53,7 @@ impl<'a> Chained<'a> {
         text
     }
 
-    /// The names of the nodes, and whether the way between them leaves a thread.
+    /// The names of the nodes, with a mark for each link that leaves a thread.
     fn names(&self) -> String {
         let mut names = String::new();
         for (at, &node) in self.chain.nodes.iter().enumerate() {
@@ -69,7 +69,7 @@ impl<'a> Chained<'a> {
         text
     }
 
-    /// The executions of the chain that were observed; all of its nodes have one.
+    /// The observed execution times of the chain's nodes. Every node of the chain has one.
     fn executions(&self, report: &Earlier) -> Vec<(usize, Figures)> {
         let nodes = self.chain.nodes.iter();
         nodes.filter_map(|&node| Some((node, report.executions[node]?))).collect()
@@ -104,7 +104,7 @@ impl<'a> Chained<'a> {
         text
     }
 
-    /// Of the domain of a node of the core; never 0.
+    /// The period of a node's domain; never 0.
     fn period_ns(&self, node: usize) -> u64 {
         let domain = &self.plan.domains[self.plan.nodes[node].domain];
         domain.realtime().map_or(1, |realtime| realtime.period_ns.max(1))
@@ -134,7 +134,7 @@ impl<'a> Chained<'a> {
         text
     }
 
-    /// As one object; figures are null without a report.
+    /// As one JSON object. Figures are null without a report.
     pub fn to_json(&self) -> Value {
         let nodes = self.chain.nodes.iter().map(|&node| {
             let row = &self.plan.nodes[node];
@@ -171,7 +171,7 @@ impl<'a> Chained<'a> {
     }
 }
 
-/// The medians of all together, if each has one, and the maxima.
+/// The sum of the medians, if every row has one, and the sum of the maxima.
 fn sums(rows: &[(usize, Figures)]) -> (Option<u64>, u64) {
     let p50_ns = rows.iter().map(|(_, row)| row.p50_ns).sum();
     (p50_ns, rows.iter().fold(0, |sum: u64, (_, row)| sum.saturating_add(row.max_ns)))

@@ -1,11 +1,11 @@
 //! `--csv FILE`: a row for every cycle, written by the parent, outside the core.
 //!
-//! The control thread's rows go to FILE; those of every other thread to a file beside it that has
-//! the domain's name before its extension (`run.csv`, `run.plant.csv`), followed by the thread's
-//! number in a domain of several. A device or a pipe has no file beside it: it gets the control
-//! thread only.
+//! The rows of the control thread go to FILE. The rows of each other thread go to a file beside it.
+//! Its name has the domain's name before the extension (`run.csv`, `run.plant.csv`), and after that
+//! the thread's number if the domain has several threads. For a device or a pipe there is no file
+//! beside it, so it gets only the control thread.
 //!
-//! A disk that is full does not stop the machine: writing ends, the report says how far it came.
+//! A full disk does not stop the machine: writing ends, and the report says how far it got.
 
 use std::fmt::Write as _;
 use std::fs::{self, File};
@@ -18,7 +18,7 @@ use sinew_spec::plan::Plan;
 
 use crate::stats::{Observed, Stats, ThreadStats};
 
-/// Bytes that are gathered before they are written: some hundred cycles.
+/// Bytes that are buffered before they are written: some hundred cycles.
 const BUFFER_LEN: usize = 64 << 10;
 
 /// The rows of one thread.
@@ -28,9 +28,9 @@ struct Table<W> {
     file: W,
     domain: String,
     buffer: String,
-    /// Whole lines that the file took, its head among them.
+    /// Complete lines that were written, including the head.
     lines: u64,
-    /// Cycles that ran and have no row, for nobody read their records.
+    /// Cycles that ran and have no row, because their records were not read.
     missing: u64,
 }
 
@@ -59,7 +59,7 @@ impl<W: Write> Table<W> {
         if self.buffer.len() < BUFFER_LEN { Ok(()) } else { self.flush() }
     }
 
-    /// Writes what was gathered, counting the lines that are wholly written.
+    /// Writes the buffer, and counts the lines that were completely written.
     fn flush(&mut self) -> io::Result<()> {
         let bytes = self.buffer.as_bytes();
         let mut written = 0;
@@ -84,7 +84,7 @@ impl<W: Write> Table<W> {
     }
 }
 
-/// The names of the columns. Signals of several numbers are counted from 0.
+/// The names of the columns. Signals with several numbers are numbered from 0.
 fn head(thread: &ThreadStats) -> String {
     let mut head = "domain,thread,cycle,release_ns,start_ns,latency_ns".to_string();
     head += ",skipped,overrun,stopping";
@@ -109,10 +109,10 @@ pub struct Csv<W = File> {
 }
 
 impl Csv {
-    /// Makes the files.
+    /// Creates the files.
     ///
     /// # Errors
-    /// The path, and why it cannot be written.
+    /// The path that cannot be written, and why.
     pub fn create(path: &Path, plan: &Plan, stats: &Stats) -> Result<Csv, String> {
         let has_files_beside = fs::metadata(path).map_or(true, |data| data.is_file());
         let Some(control) = stats.control().map(|control| control.id) else {
@@ -145,13 +145,13 @@ fn beside(path: &Path, plan: &Plan, thread: &ThreadStats) -> PathBuf {
 }
 
 impl<W: Write> Csv<W> {
-    /// Adds a row. The text to show if this was the row at which writing ended.
+    /// Adds a row. If writing ended at this row, returns the text to show.
     pub fn add(&mut self, thread: ThreadId, observed: &Observed) -> Option<String> {
         self.attempt(|table| if table.thread == thread { table.add(observed) } else { Ok(()) })
     }
 
-    /// Writes what is still gathered, of cycles that were counted in `stats`. The text to show if
-    /// that failed, or rows are missing; nothing if that was told before.
+    /// Writes the rest of the buffer. `stats` has counted the cycles. Returns the text to show if
+    /// writing failed or rows are missing, unless this was reported before.
     pub fn finish(&mut self, stats: &Stats) -> Option<String> {
         if self.error.is_some() {
             return None;
@@ -178,7 +178,7 @@ impl<W: Write> Csv<W> {
         self.error.clone()
     }
 
-    /// What is not there of what was asked for, in words.
+    /// What is missing of the requested files, in words.
     pub fn lacks(&self) -> Option<String> {
         if self.error.is_some() {
             return Some("the CSV is incomplete: its writing failed".into());
@@ -199,7 +199,7 @@ impl<W: Write> Csv<W> {
         self.tables.iter().map(Table::rows).sum()
     }
 
-    /// As one object.
+    /// As one JSON object.
     pub fn to_json(&self) -> Value {
         let files = self.tables.iter().map(|table| {
             let path = table.path.display().to_string();
@@ -225,7 +225,7 @@ mod tests {
         }
     }
 
-    /// Takes `room` bytes, then is full.
+    /// A file that takes `room` bytes, and is full then.
     struct Full {
         room: usize,
         taken: Vec<u8>,

@@ -1,9 +1,9 @@
-//! Late cycles: which node lost the time, and what the kernel did to its thread meanwhile.
+//! Late cycles: which node lost the time, and what the kernel did to its thread at that time.
 //!
-//! Records say where the time went; an observer of the kernel's counters, outside the core, says
-//! what else happened. Every late cycle is counted by its cause, the worst ones are kept for the
-//! report, and so that no flood of them fills a log, one is told at a time, with how many it
-//! stands for.
+//! Records say where the time went. An observer of the kernel's counters, outside the core, says
+//! what else happened. Every late cycle is counted by its cause, and the worst ones are kept for
+//! the report. To keep a flood of late cycles from filling a log, only one is reported at a time,
+//! with the number of the others.
 
 mod account;
 mod explain;
@@ -22,40 +22,40 @@ use self::explain::Cause;
 use self::place::{LateCycle, Place, Times};
 use crate::stats::Observed;
 
-/// Late cycles of which the report has the details.
+/// Most late cycles that the report describes in detail.
 const WORST_MAX: usize = 10;
 
-/// A realtime thread, as far as a late cycle needs it.
+/// What is needed of a realtime thread to judge a late cycle.
 #[derive(Debug)]
 struct Thread {
     id: ThreadId,
     domain: String,
-    /// The domain, with the thread's number if it has several.
+    /// The domain, with the thread's number if the domain has several.
     name: String,
     nodes: Vec<String>,
     times: Times,
-    /// Whose feedback its cycles await, and the threads of these nodes.
+    /// The nodes whose feedback its cycles await, and the threads of these nodes.
     feedback: Vec<(String, ThreadId)>,
     /// When its last cycle ended.
     end_ns: u64,
 }
 
-/// What is known of late cycles.
+/// What is known about late cycles.
 pub struct Late {
     observer: Observer,
     threads: Vec<Thread>,
-    /// Index of the thread and cycle, not judged yet.
+    /// Index of the thread, and the cycle; not judged yet.
     found: Vec<(usize, LateCycle)>,
     cycles: u64,
     by_cause: [u64; Cause::ALL.len()],
-    /// By lateness, the greatest first.
+    /// The worst cycles by lateness, the greatest first.
     worst: Vec<Account>,
-    /// The worst one since the last telling, and how many were late since.
+    /// The worst cycle since the last report, and how many were late since then.
     news: (Option<Account>, u64),
 }
 
 impl Late {
-    /// Nothing yet of this plan.
+    /// For this plan, without any cycle.
     pub fn new(plan: &Plan) -> Late {
         Late {
             observer: Observer::default(),
@@ -68,13 +68,13 @@ impl Late {
         }
     }
 
-    /// The core starts again: its threads are other ones from now on.
+    /// The core starts again, with other threads.
     pub fn begin_life(&mut self) {
         self.observer = Observer::default();
         self.threads.iter_mut().for_each(|thread| thread.end_ns = 0);
     }
 
-    /// Takes notice of a cycle.
+    /// Takes in a cycle.
     pub fn take(&mut self, id: ThreadId, observed: &Observed) {
         let Some(at) = self.threads.iter().position(|thread| thread.id == id) else { return };
         let thread = &mut self.threads[at];
@@ -83,8 +83,8 @@ impl Late {
         thread.end_ns = observed.end_ns();
     }
 
-    /// Reads what the kernel counted, for the late cycles since the last look or for those to come.
-    /// `started` gives each thread that has started, with its process and its number there.
+    /// Reads what the kernel counted, for the late cycles since the last call and for those to
+    /// come. `started` returns each thread that has started, with its process id and its thread id.
     pub fn look(&mut self, started: impl FnOnce() -> Vec<(ThreadId, u32, u32)>) {
         if !self.threads.iter().all(|thread| self.observer.is_watching(thread.id)) {
             for (id, process, thread) in started() {
@@ -103,7 +103,7 @@ impl Late {
         found.iter().for_each(|(at, late)| self.judge(*at, late, sharing[*at]));
     }
 
-    /// `sharing`: cycles of the same thread that were late in the same window.
+    /// `sharing`: how many cycles of the same thread were late in the same window.
     fn judge(&mut self, at: usize, late: &LateCycle, sharing: u64) {
         let thread = &self.threads[at];
         let judgements = thread.suspects(late.place).into_iter().map(|(who, id)| {
@@ -112,7 +112,7 @@ impl Late {
             Judgement { cause, who, meanwhile, sharing }
         });
         let is_found = |cause| !matches!(cause, Cause::Unknown | Cause::Unread);
-        // The first thread that accounts for it; of none that does, the likeliest one.
+        // The first thread that explains the cycle; if none does, the likeliest one.
         let judgement = judgements.reduce(|first, next| match is_found(first.cause) {
             false if is_found(next.cause) => next,
             _ => first,
@@ -138,7 +138,7 @@ impl Late {
         }
     }
 
-    /// The worst late cycle since this was last asked, and how many more there were.
+    /// The worst late cycle since the last call, and how many more there were.
     pub fn tell(&mut self) -> Option<String> {
         let (event, cycles) = mem::take(&mut self.news);
         let Account { text, .. } = event?;
@@ -148,23 +148,23 @@ impl Late {
         }
     }
 
-    /// Late cycles, in all.
+    /// The number of late cycles.
     pub fn cycles(&self) -> u64 {
         self.cycles
     }
 
-    /// How many had which cause, those that there were: `20 waited for a CPU`.
+    /// The number of late cycles for each cause that occurred: `20 waited for a CPU`.
     pub fn causes(&self) -> impl Iterator<Item = String> + '_ {
         let rows = Cause::ALL.iter().zip(self.by_cause).filter(|row| row.1 > 0);
         rows.map(|((_, _, words), n)| format!("{n} {words}"))
     }
 
-    /// The worst ones in words, by lateness.
+    /// The worst late cycles in words, by lateness.
     pub fn worst(&self) -> impl Iterator<Item = &str> {
         self.worst.iter().map(|event| event.text.as_str())
     }
 
-    /// As one object: how many, by which causes, and the worst ones.
+    /// As one JSON object: the number, the causes, and the worst ones.
     pub fn to_json(&self) -> Value {
         let rows = Cause::ALL.iter().zip(self.by_cause);
         let by_cause: Map<_, _> = rows.map(|(row, n)| (row.1.to_string(), json!(n))).collect();
@@ -184,7 +184,7 @@ impl Thread {
         let planned = &realtime.threads[id.thread];
         let node = |&node: &usize| plan.nodes[node].name.clone();
         let times = Times { period_ns: realtime.period_ns, deadline_ns: realtime.deadline_ns };
-        // As the runtime does it: see `Assembly::thread`.
+        // The same rule as in the runtime: see `Assembly::thread`.
         let awaited = plan
             .links
             .iter()
@@ -198,7 +198,7 @@ impl Thread {
         Some(Thread { id, domain, name, nodes, times, feedback, end_ns: 0 })
     }
 
-    /// Which threads may have lost the time, the likeliest first.
+    /// The threads that may have lost the time, the likeliest first.
     fn suspects(&self, place: Place) -> Vec<(String, ThreadId)> {
         let own = ("the thread".to_string(), self.id);
         let feedback =
@@ -210,7 +210,7 @@ impl Thread {
         }
     }
 
-    /// Whose feedback is awaited: `'drives'`.
+    /// The nodes whose feedback is awaited: `'drives'`.
     fn feedback_words(&self) -> String {
         let nodes: Vec<_> = self.feedback.iter().map(|row| format!("'{}'", row.0)).collect();
         nodes.join(" or ")

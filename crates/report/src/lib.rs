@@ -1,5 +1,5 @@
-//! What a run left behind: the figures of its cycles, which were late and why, as text, as one JSON
-//! object and as CSV.
+//! The report of a run: the figures of its cycles, which cycles were late and why, as text, as one
+//! JSON object and as CSV.
 
 mod chain;
 mod csv;

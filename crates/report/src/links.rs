@@ -1,6 +1,6 @@
-//! How long messages take between nodes of the core, found in the records of both threads: from the
-//! end of the writer's update to the start of the reader's update that takes the message. Records
-//! hold ticks of one counter for all threads and processes, so nothing is measured in the cycle.
+//! How long messages take between nodes of the core, from the records of both threads: from the end
+//! of the writer's update to the start of the reader's update that takes the message. All threads
+//! and processes use the same timer counter in their records, so nothing is measured in the cycle.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -9,16 +9,16 @@ use sinew_core::trace::{Record, ThreadId};
 use sinew_figures::Distribution;
 use sinew_spec::plan::{Delivery, Plan, Release};
 
-/// Ends of updates that wait for their other half, of each side of a link: more than a trace holds
-/// at once. Older ones are forgotten.
+/// Most ends of updates that are kept unmatched, for each side of a link. It is more than a trace
+/// holds at once. Older ones are dropped.
 const WAITING_MAX: usize = 1 << 16;
 
-/// Where a link's message is taken.
+/// Where the message of a link is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Taken {
-    /// By an update, at its start: place of the node in its thread.
+    /// By a node's update, at its start: index of the node in its thread.
     ByNode(usize),
-    /// By the thread, which awaits it at the end of its cycle.
+    /// By the thread, which waits for the message at the end of its cycle.
     AtEnd,
 }
 
@@ -27,14 +27,16 @@ enum Taken {
 pub struct LinkStats {
     /// Index into [`Plan::links`].
     pub link: usize,
-    /// ns. A message that is newer than another one hides it: a message that nobody took has none.
+    /// Latencies in ns. A newer message hides an older one: a message that was never read has no
+    /// latency.
     pub latency: Distribution,
-    /// Whether messages may wait in a queue behind others, so that the one that is taken is older
-    /// than the newest: then `latency` is that of the newest, and no bound is shown to be kept.
+    /// Whether messages may wait in a queue behind others, so that the message that is read is
+    /// older than the newest. Then `latency` is that of the newest, and no bound is shown to be
+    /// kept.
     pub may_lag: bool,
     writer: (ThreadId, usize),
     reader: (ThreadId, Taken),
-    /// Ends of writes and starts of reads, in ticks, that are not matched yet.
+    /// Ends of writes and starts of reads that are not matched yet, in steps of the counter.
     sent: VecDeque<u64>,
     taken: VecDeque<u64>,
 }
@@ -46,12 +48,12 @@ pub struct Links {
     pub rows: Vec<LinkStats>,
     /// The rows that a thread writes or reads.
     of_thread: BTreeMap<ThreadId, Vec<usize>>,
-    /// The number of the cycle that comes next.
+    /// The number of each thread's next cycle.
     next: BTreeMap<ThreadId, u64>,
 }
 
 impl Links {
-    /// Nothing yet of this plan.
+    /// For this plan, without any cycle.
     pub fn new(plan: &Plan) -> Links {
         let mut links = Links::default();
         for link in 0..plan.links.len() {
@@ -72,11 +74,11 @@ impl Links {
         self.rows.iter().find(|row| row.link == link)
     }
 
-    /// Takes the record of a cycle, which may hold anything.
+    /// Takes the record of a cycle, which may contain anything.
     pub fn take(&mut self, id: ThreadId, record: &Record, clock: Clock) {
         let Some(rows) = self.of_thread.get(&id) else { return };
         let number = record.number();
-        // What stands on both sides of a record that was lost does not belong together.
+        // Entries before and after a lost record do not belong together.
         let expected = self.next.insert(id, number.wrapping_add(1));
         let is_gap = expected.is_some_and(|expected| expected != number);
         for &row in rows {
@@ -137,8 +139,9 @@ impl LinkStats {
         }
     }
 
-    /// Matches what is known of both sides: a read takes the newest message that was sent before,
-    /// if no read has taken that one. It is known to be the newest once a later one was seen.
+    /// Matches the known ends of both sides. A read takes the newest message that was sent before
+    /// it, if no read has taken that message yet. It is known to be the newest once a later message
+    /// was seen.
     fn settle(&mut self, clock: Clock) {
         while let Some(&taken) = self.taken.front() {
             if self.sent.back().is_none_or(|&newest| newest <= taken) {

@@ -18,17 +18,17 @@ use crate::requirements::{Judged, Kept};
 use crate::stats::{Extent, SignalStats, Stats, ThreadStats};
 use crate::usage::ProcessUsage;
 
-/// How a run ended, seen from the user.
+/// How a run ended, from the user's view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
     /// The graph came to its end.
     Ended(Outcome),
-    /// The user did not wait for the stop: nothing was brought to rest by us.
+    /// The user did not wait for the stop: we brought nothing to rest.
     Killed,
 }
 
 impl Ending {
-    /// Whether it ended as it was to.
+    /// Whether the run ended as intended.
     pub fn is_good(self) -> bool {
         matches!(self, Ending::Ended(Outcome::Finished | Outcome::Stopped))
     }
@@ -51,29 +51,29 @@ pub struct Report<'a> {
     pub stats: &'a Stats,
     /// How long messages took between nodes of the core.
     pub links: &'a Links,
-    /// What is to be said of the graph's requirements.
+    /// The results for the graph's requirements.
     pub judged: Vec<Judged>,
-    /// Whether one that was not shown to be kept is a failure.
+    /// Whether a requirement that was not shown to be kept is a failure.
     pub strict: bool,
     /// Its late cycles.
     pub late: &'a Late,
     /// How it ended.
     pub ending: Ending,
-    /// Domain and fault, of the last life of the core.
+    /// Domain and fault, for the last life of the core.
     pub faults: Vec<(usize, FaultAt)>,
-    /// Of the lives before, with the number of the life, from 1.
+    /// The same for earlier lives, with the number of the life, from 1.
     pub earlier_faults: Vec<(u32, usize, FaultAt)>,
     /// The last stop of the core.
     pub stop: Option<StopStatus>,
     /// How often the core was started again.
     pub resets: u32,
-    /// What each realtime thread asked for and has.
+    /// What each realtime thread asked for and got.
     pub privileges: Vec<(ThreadId, Asked, Obtained)>,
-    /// One for each domain.
+    /// One entry for each domain.
     pub processes: Vec<ProcessUsage>,
-    /// How each service is at the end.
+    /// The state of each service at the end.
     pub services: Vec<ServiceState>,
-    /// What is to be said of links that a service has broken.
+    /// What to say about links that a service has broken.
     pub broken_links: Vec<String>,
     /// From the first line of the command until the first node ran.
     pub start_to_first_cycle_ms: Option<f64>,
@@ -81,14 +81,14 @@ pub struct Report<'a> {
     pub duration_s: f64,
     /// The files with a row for every cycle.
     pub csv: Option<Value>,
-    /// What is not there of the files that were asked for, in words.
+    /// What is missing of the requested files, in words.
     pub lacks: Vec<String>,
-    /// Where it ran.
+    /// The machine of the run.
     pub machine: &'a Machine,
 }
 
 impl Report<'_> {
-    /// The report as one object.
+    /// The report as one JSON object.
     pub fn to_json(&self) -> Value {
         let mut object = Map::new();
         let mut put = |key: &str, value: Value| object.insert(key.into(), value);
@@ -129,13 +129,13 @@ impl Report<'_> {
         Value::Object(object)
     }
 
-    /// 0 if all is as it was asked for, else 1.
+    /// 0 if everything went as requested, otherwise 1.
     pub fn exit_status(&self) -> u8 {
         let breaks = self.strict && self.not_kept().next().is_some();
         u8::from(!self.ending.is_good() || !self.lacks.is_empty() || breaks)
     }
 
-    /// What is required and was not shown to be kept.
+    /// Requirements that were not shown to be kept.
     pub fn not_kept(&self) -> impl Iterator<Item = &Judged> {
         self.judged.iter().filter(|judged| judged.kept != Kept::Yes)
     }
@@ -151,8 +151,8 @@ impl Report<'_> {
         })
     }
 
-    /// Services that ended more often than their policy bears. The exit status does not tell: a
-    /// service is no reason for a graph to fail.
+    /// Services that ended more often than their policy allows. They do not affect the exit status:
+    /// a graph does not fail because of a service.
     fn given_up(&self) -> impl Iterator<Item = &str> {
         let lost = self.services.iter().filter(|service| service.state == DomainState::GivenUp);
         lost.map(|service| &*self.plan.domains[service.domain].name)
@@ -177,7 +177,7 @@ impl Report<'_> {
         })
     }
 
-    /// The board is written by a process that has faulted: its index may be any number.
+    /// A process that has faulted has written the board, so its index may be any number.
     fn node_name(&self, at: &FaultAt) -> Option<&str> {
         self.plan.nodes.get(at.node?).map(|node| node.name.as_str())
     }
@@ -220,10 +220,10 @@ impl Report<'_> {
     }
 }
 
-/// The figures of a thread, by their keys.
+/// The figures of a thread, with their keys.
 fn figures(thread: &ThreadStats) -> [(&'static str, Value); 10] {
     let totals = thread.totals();
-    // An input releases its thread whenever it comes: there is no planned start.
+    // An input releases its thread at any time, so there is no planned start.
     let of_timer = |times: &Distribution| match thread.is_timer_released() {
         true => times.to_json(),
         false => Value::Null,

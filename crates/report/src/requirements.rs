@@ -1,4 +1,4 @@
-//! Whether a run kept what its graph requires. What could not be seen counts as not kept.
+//! Whether a run kept what its graph requires. What could not be observed counts as not kept.
 
 use serde_json::{Value, json};
 use sinew_core::trace::ThreadId;
@@ -12,11 +12,11 @@ use crate::usage::ProcessUsage;
 /// Whether a bound was kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kept {
-    /// It was.
+    /// The bound was kept.
     Yes,
-    /// It was not.
+    /// The bound was not kept.
     No,
-    /// Too little was seen to say so.
+    /// Too little was observed to decide.
     NotShown,
 }
 
@@ -35,21 +35,21 @@ impl Kept {
     }
 }
 
-/// A requirement, and what a run says of it.
+/// A requirement, and the result of a run for it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Judged {
     /// What was required.
     pub requirement: Requirement,
-    /// Of what: `link planner.out -> ik.in`.
+    /// What it is about: `link planner.out -> ik.in`.
     pub subject: String,
     /// Whether it was kept.
     pub kept: Kept,
-    /// What was seen, or why nothing was.
+    /// What was observed, or why nothing was.
     pub seen: String,
 }
 
-/// What a run shows of a latency that is bounded. With `of_all` no latency may be more, else one
-/// of a hundred.
+/// The result for a bound on a latency. With `of_all` no latency may be greater; without it, one of
+/// a hundred may.
 pub fn judge_latency(most_ns: u64, of_all: bool, times: &Distribution) -> (Kept, String) {
     let Some(max) = times.max() else { return (Kept::NotShown, "nothing was observed".into()) };
     let seen = |what: &str, ns: u64| format!("{what} {} us of {}", ns as f64 / 1e3, times.n());
@@ -65,7 +65,7 @@ pub fn judge_latency(most_ns: u64, of_all: bool, times: &Distribution) -> (Kept,
     }
 }
 
-/// What a run shows of CPU time that is bounded.
+/// The result for a bound on CPU time.
 pub fn judge_cpu(percent: u32, used: Option<f64>) -> (Kept, String) {
     match used {
         Some(used) => (Kept::by(used, f64::from(percent)), format!("{used:.1} %")),
@@ -73,7 +73,7 @@ pub fn judge_cpu(percent: u32, used: Option<f64>) -> (Kept, String) {
     }
 }
 
-/// What the plan says of isolation that is required.
+/// The result for required isolation, from the plan.
 fn judge_isolation(plan: &Plan, of: RequiredOf, asked: Isolation) -> (Kept, String) {
     let less = plan.less_isolated(of, asked);
     let Some(&first) = less.first() else { return (Kept::Yes, "the plan has it".into()) };
@@ -85,7 +85,7 @@ fn judge_isolation(plan: &Plan, of: RequiredOf, asked: Isolation) -> (Kept, Stri
     (Kept::No, format!("{name}{has}"))
 }
 
-/// What is to be said of all requirements of a plan.
+/// The results for all requirements of a plan.
 pub fn judge(plan: &Plan, stats: &Stats, links: &Links, processes: &[ProcessUsage]) -> Vec<Judged> {
     let latency = |of: RequiredOf, most_ns: u64, of_all: bool| match of {
         RequiredOf::Link(link) => of_link(links.of(link), most_ns, of_all),
@@ -112,7 +112,7 @@ fn cpu_percent(of: RequiredOf, processes: &[ProcessUsage]) -> Option<f64> {
     }
 }
 
-/// The cycles of a domain: those of the thread that its clock releases, else of its first one.
+/// The cycles of a domain: of the thread that its clock releases, or else of its first thread.
 fn of_domain<'a>(plan: &Plan, stats: &'a Stats, domain: usize) -> Option<&'a Distribution> {
     let threads: Vec<_> =
         ThreadId::all_of(plan, domain).filter_map(|id| stats.thread(id)).collect();
@@ -141,7 +141,7 @@ fn of_link(row: Option<&LinkStats>, most_ns: u64, of_all: bool) -> (Kept, String
 }
 
 impl Judged {
-    /// As one object of the report.
+    /// As one JSON object of the report.
     pub fn to_json(&self) -> Value {
         json!({
             "of": self.subject,

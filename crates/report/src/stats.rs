@@ -1,4 +1,4 @@
-//! What a run adds up from the records of its cycles.
+//! The sums and distributions that a run makes from the records of its cycles.
 
 #[cfg(any(test, feature = "fixture"))]
 pub mod fixture;
@@ -11,15 +11,15 @@ use sinew_spec::plan::{Plan, Release};
 
 use sinew_figures::Distribution;
 
-/// The signal whose greatest value the report names.
+/// The signal whose greatest value is in the report.
 const TRACKING_ERROR: &str = "tracking_error_m";
 
-/// A record in nanoseconds. Made once, filled again for every cycle.
+/// A record in nanoseconds. Created once, filled again for every cycle.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Observed {
     /// Number of the cycle.
     pub cycle: u64,
-    /// Of the core.
+    /// Life of the core.
     pub life: u32,
     /// What the thread has counted in this life.
     pub totals: Totals,
@@ -39,14 +39,14 @@ pub struct Observed {
     pub is_feedback_missing: bool,
     /// One for each node of the thread.
     pub execution_ns: Vec<u64>,
-    /// How often each has allocated in this life; empty where nobody counts.
+    /// How often each node has allocated in this life. Empty if allocations are not counted.
     pub allocations: Vec<u64>,
     /// The signals of all nodes, in the order of the nodes.
     pub signals: Vec<f64>,
 }
 
 impl Observed {
-    /// Takes over the record of a thread with `nodes` nodes.
+    /// Fills it from the record of a thread with `nodes` nodes.
     pub fn read(&mut self, record: &Record, nodes: usize, clock: Clock) {
         self.cycle = record.number();
         (self.life, self.totals) = (record.life(), record.totals());
@@ -65,12 +65,12 @@ impl Observed {
         self.signals.extend(record.signals());
     }
 
-    /// When it ended, monotonic.
+    /// When the cycle ended, monotonic.
     pub fn end_ns(&self) -> u64 {
         self.start_ns.saturating_add(self.latency_ns)
     }
 
-    /// The execution times of all nodes. A record may hold anything.
+    /// The sum of the execution times of all nodes. A record may contain anything.
     pub(crate) fn nodes_ns(&self) -> u64 {
         self.execution_ns.iter().fold(0, |sum: u64, &ns| sum.saturating_add(ns))
     }
@@ -81,14 +81,14 @@ impl Observed {
     }
 }
 
-/// Overruns by where the largest share of the cycle's time went.
+/// Overruns, by the part that took the largest share of the cycle's time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OverrunsBy {
     /// From the release to the start: the kernel or the host woke the thread late.
     pub late_start: u64,
-    /// Outside the nodes: waiting for feedback above all, links, preemption in between.
+    /// Outside the nodes: mainly waiting for feedback, but also links and preemption.
     pub feedback: u64,
-    /// Executing nodes.
+    /// In the nodes.
     pub nodes: u64,
 }
 
@@ -112,14 +112,14 @@ impl OverrunsBy {
 pub struct NodeStats {
     /// Its name.
     pub name: String,
-    /// ns.
+    /// Execution times in ns.
     pub execution: Distribution,
     /// How often it has allocated in its cycles: in earlier lives of the core, and in this one.
     allocations: Option<[u64; 2]>,
 }
 
 impl NodeStats {
-    /// How often it has allocated in its cycles; `None` where nobody counts.
+    /// How often it has allocated in its cycles. `None` if allocations are not counted.
     pub fn allocations(&self) -> Option<u64> {
         self.allocations.map(|[earlier, now]| earlier.saturating_add(now))
     }
@@ -141,14 +141,14 @@ pub struct Extent {
 pub struct SignalStats {
     /// Name of the node.
     pub node: String,
-    /// What it is.
+    /// The signal's row.
     pub signal: &'static Signal,
     /// Empty until the first cycle.
     pub values: Vec<Extent>,
 }
 
 impl SignalStats {
-    /// Whether its numbers stand for words, and there are any yet.
+    /// Whether its numbers stand for words, and there are some already.
     pub fn is_state(&self) -> bool {
         !self.signal.labels.is_empty() && !self.values.is_empty()
     }
@@ -183,7 +183,7 @@ impl SignalStats {
     }
 }
 
-/// Ascending numbers, rows of them shortened: `1-3+5`.
+/// Ascending numbers, consecutive ones shortened: `1-3+5`.
 fn ranges(numbers: &[usize]) -> String {
     let rows = numbers.chunk_by(|a, b| a + 1 == *b).map(|row| match row {
         [one] => one.to_string(),
@@ -195,29 +195,29 @@ fn ranges(numbers: &[usize]) -> String {
 /// A thread of the graph.
 #[derive(Debug)]
 pub struct ThreadStats {
-    /// Which one.
+    /// Its id.
     pub id: ThreadId,
     /// Name of its domain.
     pub domain: String,
-    /// As planned.
+    /// The planned period.
     pub period_ns: u64,
-    /// As planned.
+    /// The planned deadline.
     pub deadline_ns: u64,
     /// What releases its cycles.
     pub release: Release,
-    /// As the thread itself has counted.
+    /// What the thread itself has counted.
     tally: Tally,
-    /// Cycles whose records were gone before they were read; those in `tally`, but in no other
-    /// figure.
+    /// Cycles whose records were overwritten before they were read. They are in `tally`, but in no
+    /// other figure.
     pub records_lost: u64,
-    /// Of the records that were read.
+    /// Counted from the records that were read.
     pub overruns_by: OverrunsBy,
     /// When its first cycle began, monotonic.
     pub first_start_ns: Option<u64>,
     life: u32,
     /// From start to end, ns.
     pub latency: Distribution,
-    /// Of timer-released threads; of others it is not defined.
+    /// Jitter of timer-released threads. It is not defined for others.
     pub jitter: Distribution,
     /// From the planned start until the cycle's end: jitter and latency of the same cycle.
     pub response: Distribution,
@@ -272,11 +272,12 @@ impl ThreadStats {
         self.release == Release::Timer
     }
 
-    /// Takes a record, which may hold anything: a domain that writes garbage must not end us.
+    /// Takes a record, which may contain anything: a domain that writes garbage must not end this
+    /// process.
     fn add(&mut self, observed: &Observed) {
         self.first_start_ns.get_or_insert(observed.start_ns);
         if observed.life != self.life {
-            // What its nodes have allocated begins at nothing again.
+            // The nodes' counts of allocations start at zero again.
             self.life = observed.life;
             for node in &mut self.nodes {
                 node.allocations = node.allocations().map(|count| [count, 0]);
@@ -327,13 +328,13 @@ impl ThreadStats {
 pub struct Stats {
     /// In the order in which they stop.
     pub threads: Vec<ThreadStats>,
-    /// Index of the first timer-released thread: the one that the report's head speaks of. None in
-    /// a graph of services.
+    /// Index of the first timer-released thread. The head of the report describes this thread.
+    /// `None` in a graph of services.
     control: Option<usize>,
 }
 
 impl Stats {
-    /// Nothing yet of this plan.
+    /// For this plan, without any cycle.
     pub fn new(plan: &Plan) -> Stats {
         let threads = ThreadId::all(plan).map(|id| ThreadStats::new(plan, id));
         let threads: Vec<_> = threads.collect();
@@ -347,7 +348,7 @@ impl Stats {
         self.threads.get(self.control?)
     }
 
-    /// One of them.
+    /// The thread with this id.
     pub fn thread(&self, id: ThreadId) -> Option<&ThreadStats> {
         self.threads.iter().find(|thread| thread.id == id)
     }
@@ -359,14 +360,14 @@ impl Stats {
         }
     }
 
-    /// Looks how many records of each thread were gone before they were read.
+    /// Reads how many records of each thread were overwritten before they were read.
     pub fn read_losses(&mut self, lost: impl Fn(ThreadId) -> u64) {
         for thread in &mut self.threads {
             thread.records_lost = lost(thread.id);
         }
     }
 
-    /// Records of all threads that were.
+    /// The number of lost records of all threads.
     pub fn records_lost(&self) -> u64 {
         self.threads.iter().map(|thread| thread.records_lost).sum()
     }
@@ -376,7 +377,7 @@ impl Stats {
         self.threads.iter().flat_map(|thread| &thread.signals)
     }
 
-    /// Tracking error as it was last, and its maximum; `None` if no node has one.
+    /// The last tracking error and its maximum. `None` if no node has one.
     pub fn tracking_error_m(&self) -> Option<Extent> {
         let signal = self.signals().find(|signal| signal.signal.name == TRACKING_ERROR)?;
         signal.values.first().copied()
@@ -441,7 +442,7 @@ mod tests {
     #[test]
     fn figures_go_on_in_the_next_life_of_the_core() {
         let mut stats = Stats::new(&fixture::plan());
-        // What happened before the last cycle of each was not read.
+        // The records before the last cycle of each life were not read.
         for (life, cycle) in [(0, 0), (0, 2), (1, 1)] {
             let mut observed = fixture::observed(cycle);
             observed.life = life;

@@ -1,36 +1,36 @@
-//! Memory and CPU time of the domains' processes, read from time to time: once a process has ended,
-//! the kernel does not say any more.
+//! Memory and CPU time of the domains' processes, read from time to time: after a process has
+//! ended, the kernel does not give them any more.
 
 use sinew_figures::process::{cpu, resident_kib};
 
-/// Seconds between two readings, the fewer the younger the run is; the kernel keeps the peak of the
-/// memory, so that only what came after the last one is not seen.
+/// Seconds between two readings, shorter at the beginning of a run. The kernel keeps the peak of
+/// the memory, so only what came after the last reading is not seen.
 const SPACING_S_MIN: f64 = 1.0;
 const SPACING_S_MAX: f64 = 10.0;
 
 /// A domain's process.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ProcessUsage {
-    /// Of a service: the last one.
+    /// The process id; for a service: of its last process.
     pub pid: u32,
     /// `VmHWM`; `None` if the process ended before it was read.
     pub resident_kib_max: Option<u64>,
-    /// What was used between readings of one process each.
+    /// CPU time used between two readings of the same process, summed up.
     cpu_s: f64,
-    /// Between how many seconds of the run.
+    /// Time of the run between these readings, summed up.
     over_s: f64,
-    /// The last reading of this process: seconds of the run, and of CPU time.
+    /// The last reading of this process: time of the run and CPU time, in seconds.
     last: Option<(f64, f64)>,
 }
 
 impl ProcessUsage {
-    /// A process that had so much memory.
+    /// A process with this much memory.
     #[cfg(test)]
     pub(crate) fn of(pid: u32, resident_kib: u64) -> ProcessUsage {
         ProcessUsage { pid, resident_kib_max: Some(resident_kib), ..ProcessUsage::default() }
     }
 
-    /// CPU time between its readings, in hundredths of one CPU; `None` with fewer than two.
+    /// CPU time between its readings, in percent of one CPU. `None` with fewer than two readings.
     pub fn cpu_percent(&self) -> Option<f64> {
         (self.over_s > 0.0).then(|| self.cpu_s / self.over_s * 100.0)
     }
@@ -51,27 +51,27 @@ impl ProcessUsage {
     }
 }
 
-/// What each domain's process takes.
+/// The resources that each domain's process uses.
 pub struct Usage {
-    /// One for each domain.
+    /// One entry for each domain.
     pub processes: Vec<ProcessUsage>,
     next_s: f64,
 }
 
 impl Usage {
-    /// For so many domains.
+    /// For this many domains.
     pub fn new(domains: usize) -> Usage {
         Usage { processes: vec![ProcessUsage::default(); domains], next_s: 0.0 }
     }
 
-    /// Reads, if it is time for it; `pids` says who stands for each domain now.
+    /// Reads, if it is time. `pids` returns the current process of each domain.
     pub fn read(&mut self, elapsed_s: f64, pids: impl FnOnce() -> Vec<Option<u32>>) {
         if elapsed_s >= self.next_s {
             self.read_now(elapsed_s, pids());
         }
     }
 
-    /// Reads once more, before the processes end.
+    /// Reads again, before the processes end.
     pub fn read_now(&mut self, elapsed_s: f64, pids: Vec<Option<u32>>) {
         self.next_s = elapsed_s + elapsed_s.clamp(SPACING_S_MIN, SPACING_S_MAX);
         for (process, pid) in self.processes.iter_mut().zip(pids) {

@@ -1,10 +1,10 @@
-//! What a domain may use, and as whom it runs: a cgroup of its own where we may make one, resource
-//! limits where not, another user. What was got is read back from the kernel; what was refused is
-//! shown with its reason and its remedy.
+//! What a domain may use, and as which user it runs: a cgroup of its own where we may make one,
+//! resource limits where not, another user. What it has got is read back from the kernel; what was
+//! refused is shown with its reason and its remedy.
 //!
 //! The supervisor prepares all domains before it starts the first (it may have to step aside in the
-//! tree of cgroups, and what it has started by then would stay behind), applies each to the command
-//! that it starts, and looks at [`Confinement::entered`] right after.
+//! tree of cgroups, and processes started before that would stay behind). It applies each
+//! confinement to the command that it starts, and looks at [`Confinement::entered`] right after.
 
 mod cgroup;
 mod readback;
@@ -29,7 +29,7 @@ use self::user::User;
 /// What systemd gives to the supervisor, and to it alone; no domain may speak in its name.
 const OF_SYSTEMD: [&str; 3] = ["NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"];
 
-/// The bounds of a domain. Dropping it kills what is left in its cgroup and removes that.
+/// The bounds of a domain. Dropping it kills what is left in its cgroup and removes the cgroup.
 #[derive(Debug)]
 pub struct Confinement {
     limits: ServiceLimits,
@@ -45,8 +45,8 @@ pub struct Confinement {
     cpus: Option<Vec<u32>>,
 }
 
-/// Whether this machine knows the domain's user. Whether we may become it is seen at the start: who
-/// checks a graph need not be who runs it.
+/// Whether this machine knows the domain's user. Whether we may become it is seen at the start: the
+/// user who checks a graph need not be the one who runs it.
 ///
 /// # Errors
 /// The user does not exist.
@@ -58,9 +58,9 @@ impl Confinement {
     /// Looks up the domain's user and makes its cgroup. `run` names the run among all runs of this
     /// machine; nothing of the domain may have been started yet.
     ///
-    /// A service gets a cgroup whenever that can be had, also without limits: it is what finds all
-    /// processes that it has started. A realtime domain stays where the supervisor is. That limits
-    /// are refused is no error: [`Confinement::read_back`] says so.
+    /// A service gets a cgroup whenever that is possible, also without limits: the cgroup finds all
+    /// processes that the service has started. A realtime domain stays where the supervisor is. A
+    /// refused limit is no error: [`Confinement::read_back`] shows it.
     ///
     /// # Errors
     /// The user does not exist, may not run this program, or we may not become that user.
@@ -89,7 +89,7 @@ impl Confinement {
         });
         let user = self.user.as_ref().filter(|user| !user.is_us());
         if let Some(user) = user {
-            // What programs look at to find the user's own files.
+            // Programs look at these to find the user's own files.
             command.env("HOME", &user.home).env("USER", &user.name).env("LOGNAME", &user.name);
         }
         let bounds = sys::ProcessBounds {
@@ -101,10 +101,10 @@ impl Confinement {
         sys::bound(command, bounds);
     }
 
-    /// Makes sure that the process which was just started stands in its cgroup.
+    /// Makes sure that the process which was just started is in its cgroup.
     ///
     /// # Errors
-    /// It does not, and cannot be moved there: then its limits do not hold.
+    /// It is not, and cannot be moved there: then its limits do not hold.
     pub fn entered(&self, pid: u32) -> io::Result<()> {
         match &self.cgroup {
             Some(cgroup) if !cgroup.holds(pid) => cgroup.take_in(pid),
@@ -122,16 +122,17 @@ impl Confinement {
     /// is no cgroup that can do so: then [`kill_strays`] is what remains.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel refuses.
     pub fn kill(&self) -> io::Result<bool> {
         self.cgroup.as_ref().map_or(Ok(false), Cgroup::kill)
     }
 
-    /// What is enforced by the process itself, because no cgroup does, or because it is its nature.
+    /// The limits that are set for the process itself, because no cgroup sets them, or because they
+    /// exist only for a process.
     fn resource_limits(&self) -> Vec<(Resource, Rlimit)> {
         let mut limits = vec![];
         if self.serves {
-            // The realtime class is the core's. (Root takes it all the same.)
+            // The realtime class is the core's. (Root can take it anyway.)
             limits.push((Resource::Rtprio, exactly(0)));
         }
         if let Some(descriptors) = self.limits.descriptors {
@@ -146,7 +147,7 @@ impl Confinement {
             limits.push((Resource::Nproc, within_reach(Resource::Nproc, count)));
         }
         if let Some(priority) = self.priority.filter(|_| is_capable(CapabilitySet::SYS_RESOURCE)) {
-            // Another user has none of our capabilities: these let it be realtime all the same.
+            // Another user has none of our capabilities: these limits let it be realtime anyway.
             limits.push((Resource::Rtprio, exactly(priority.into())));
             limits.push((Resource::Memlock, Rlimit { current: None, maximum: None }));
         }
@@ -157,8 +158,8 @@ impl Confinement {
         self.refusals.contains_key(&controller)
     }
 
-    /// The kernel counts the processes of a user, wherever they are: that is a bound of this domain
-    /// only if the user is not ours, and none for root.
+    /// The kernel counts the processes of a user, wherever they are: that bounds this domain only
+    /// if the user is not ours, and never bounds root.
     fn counts_by_user(&self) -> bool {
         let user = self.user.as_ref().is_some_and(|user| !user.is_us() && user.uid != 0);
         user && self.lacks(Controller::Processes)

@@ -1,5 +1,5 @@
-//! The process of a domain: the parent starts this program again for each. What all of them
-//! do stands here; then each runs as its role says.
+//! The process of a domain: the parent starts this program again for each. This module does what is
+//! the same for all of them; then each runs as its role says.
 
 mod guest;
 mod injected;
@@ -82,22 +82,22 @@ struct Process<'a> {
 }
 
 impl Process<'_> {
-    /// From now on SIGTERM stops the domain in order. Until then it ends the process, even out of a
-    /// node that hangs as it is made.
+    /// From now on SIGTERM stops the domain in order. Until then it ends the process, even if a
+    /// node hangs while it is made.
     fn heed_signal(&self) -> Result<(), FaultAt> {
         let heeds = signal_hook::flag::register_usize(SIGTERM, self.halt.flag(), Halt::STOP);
         heeds.map(drop).map_err(system("cannot handle SIGTERM"))
     }
 }
 
-/// A limit of the size of files is an error to who writes past it, as a full disk is; by default
-/// the kernel ends the process.
+/// Makes a write past the limit of the size of files an error, like a full disk; by default the
+/// kernel ends the process.
 fn take_file_limit_as_error() -> io::Result<()> {
     signal_hook::flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false))).map(drop)
 }
 
-/// Waits until all threads have ended, or do not within the time after a stop. That the parent is
-/// gone is a stop too: nodes may have done to SIGTERM what they liked.
+/// Waits until all threads have ended, or until the time after a stop is over. The parent's death
+/// counts as a stop too, because nodes may have changed what SIGTERM does.
 fn await_end(
     threads: &Receiver<()>,
     halt: &Halt,
@@ -126,7 +126,7 @@ fn await_end(
     Ok(())
 }
 
-/// The order to run: `true`. `false` if the domain is to stop before.
+/// Waits for the order to run: `true`. `false` if the domain is to stop before.
 fn await_order(board: &Board, halt: &Halt) -> bool {
     loop {
         match board.current_order() {
@@ -137,7 +137,7 @@ fn await_order(board: &Board, halt: &Halt) -> bool {
     }
 }
 
-/// The parent's death means SIGTERM; what the terminal sends is the parent's business.
+/// Has the parent's death send SIGTERM; signals from the terminal are left to the parent.
 fn follow_parent(launch: &Launch) -> io::Result<()> {
     let ignored = Arc::new(AtomicUsize::new(0));
     signal_hook::flag::register_usize(SIGINT, Arc::clone(&ignored), 0)?;
@@ -151,10 +151,10 @@ fn follow_parent(launch: &Launch) -> io::Result<()> {
     }
 }
 
-/// To be called on a thread beside the main one: should somebody have stopped this process
-/// (SIGSTOP), the parent's death lets it go on, to hear the SIGTERM that waits for it.
+/// Call it on a thread other than the main one. If somebody has stopped this process (SIGSTOP), the
+/// parent's death continues it, so that it gets the SIGTERM that is pending.
 fn wake_with_parents_end() {
-    // The kernel refuses no valid signal; and without it we still end, once we are let go on.
+    // The kernel refuses no valid signal; and without it we still end, once somebody continues us.
     let _ = set_parent_process_death_signal(Some(Signal::CONT));
 }
 

@@ -26,7 +26,7 @@ pub struct Edition {
 /// The flow nodes that an edition changes, adds and removes, by name.
 ///
 /// # Errors
-/// It changes what must stay: what that is, and what to do.
+/// It changes something that must stay; the text says what that is, and what to do.
 pub(crate) fn changes(old: &Plan, edition: &Edition) -> Result<Vec<String>, String> {
     let new = &edition.plan;
     if let Some(what) = moved(old, new) {
@@ -76,7 +76,7 @@ fn other_domains(old: &Plan, new: &Plan) -> Option<String> {
 /// Hosts are joined once, by what both sides know from the start.
 fn other_hosts(old: &Plan, new: &Plan) -> Option<String> {
     let hosts = |plan: &Plan| -> Vec<Host> {
-        // Where they stand in the text does not matter.
+        // Their place in the text does not matter.
         let host = |host: &Host| Host { span: Span::default(), ..host.clone() };
         plan.hosts.all.iter().map(host).collect()
     };
@@ -85,7 +85,7 @@ fn other_hosts(old: &Plan, new: &Plan) -> Option<String> {
     (!same).then(|| "the hosts of the graph, or the links between them, changed".into())
 }
 
-/// Two domains are joined as they are started.
+/// Two domains are joined when they are started.
 fn other_door(old: &Plan, new: &Plan) -> Option<String> {
     let (before, after) = (old.doors(), new.doors());
     let (from, to) = after.difference(&before).next()?;
@@ -133,7 +133,7 @@ fn same_role(old: &Plan, here: &Domain, new: &Plan, there: &Domain) -> bool {
     }
 }
 
-/// Of the nodes that take no part in flows.
+/// What an edition changes of the nodes that take no part in flows.
 fn moved_node(old: &Plan, new: &Plan) -> Option<String> {
     let (before, after) = (other_nodes(old), other_nodes(new));
     let said = |plan: &Plan, node: usize| {

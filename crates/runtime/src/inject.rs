@@ -1,5 +1,5 @@
 //! Faults on purpose, for `sinew drill`: what is to happen, to whom and when. The process of a
-//! domain lets it happen.
+//! domain makes it happen.
 
 use std::mem;
 use std::sync::atomic::Ordering;
@@ -19,12 +19,12 @@ use sinew_spec::catalogue::{MessageType, Scalar};
 /// A fault that is to happen.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Injection {
-    /// To whom.
+    /// The node or link that it happens to.
     pub target: Target,
     /// When: the number of the cycle of the node's thread, for a link that of its writer's thread,
     /// for a service that of its heartbeat.
     pub at_cycle: u64,
-    /// What.
+    /// What happens.
     pub what: InjectedFault,
 }
 
@@ -39,7 +39,7 @@ pub enum Target {
     Link(usize),
 }
 
-/// What happens. The first twelve happen to nodes, the next three to links.
+/// What happens. The first ten and the last one happen to nodes, the other three to links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum InjectedFault {
@@ -54,15 +54,15 @@ pub enum InjectedFault {
     Kill,
     /// It sends SIGSTOP to its own process, in the middle of a cycle.
     Stop,
-    /// Its processor meets an instruction that there is not. In a guest alone.
+    /// Its processor meets an undefined instruction. Only in a guest.
     Undefined,
     /// It never comes back from its update; it sleeps.
     Hang,
     /// After its update there is a NaN in each output that holds numbers.
     NotFinite,
-    /// It is busy for so many periods before its update.
+    /// It is busy for some periods before its update.
     Late {
-        /// Periods; of a service, tenths of a second: so often it beats as it waits.
+        /// Periods; for a service, tenths of a second, because it beats that often as it waits.
         cycles: u32,
     },
     /// It refuses to start.
@@ -70,16 +70,16 @@ pub enum InjectedFault {
     /// The writing end is closed; what is written afterwards goes nowhere, and the writer is told
     /// that it went well.
     PeerGone,
-    /// So many messages are held back and lost; the writer is told that they went well.
+    /// Some messages are held back and lost; the writer is told that they went well.
     Stalled {
         /// How many.
         messages: u64,
     },
-    /// Garbage stands in all words of the region, for ten cycles new one in each; nothing else is
-    /// sent any more. (A byte stream has no region: it stalls.)
+    /// Garbage is written to all words of the region, new garbage in each of ten cycles; nothing
+    /// else is sent any more. (A byte stream has no region: it stalls.)
     Hostile,
-    /// No fault: something else runs in the place of the node, which never starts. It is busy for
-    /// so long in each cycle, and sends a message of zeros from every output.
+    /// No fault: a stand-in runs in place of the node, which never starts. The stand-in is busy for
+    /// `busy_ns` in each cycle, and sends a message of zeros from every output.
     StandIn {
         /// ns.
         busy_ns: u64,
@@ -87,7 +87,7 @@ pub enum InjectedFault {
 }
 
 impl Injection {
-    /// Those that happen to `target`, if any do.
+    /// The injections that happen to `target`, if any do.
     pub(crate) fn of(injections: &[Injection], target: Target) -> Option<Vec<Injection>> {
         let its = injections.iter().filter(|injection| injection.target == target);
         Some(its.cloned().collect::<Vec<_>>()).filter(|its| !its.is_empty())
@@ -107,7 +107,7 @@ impl Injection {
         }
     }
 
-    /// That the target does not start, if that is among them.
+    /// Fails if one of the injections keeps the target from starting.
     pub(crate) fn start(injections: &[Injection], text: &str) -> Result<(), Fault> {
         let fails = injections.iter().any(|injection| injection.what == InjectedFault::FailStart);
         if fails { Err(error(text)) } else { Ok(()) }
@@ -120,7 +120,7 @@ impl Injection {
 }
 
 /// What goes wrong on purpose in a node of a guest, and before which cycle of this life; `beats`
-/// were in the lives before, so nothing happens twice.
+/// were in earlier lives, so nothing happens twice.
 pub(crate) fn trial(injections: &[Injection], node: usize, beats: u64) -> (Trial, u32) {
     let due = |injection: &Injection| {
         let trial = match injection.what {
@@ -138,7 +138,7 @@ pub(crate) fn trial(injections: &[Injection], node: usize, beats: u64) -> (Trial
     of_guest(injections, node).find_map(due).unwrap_or((Trial::None, 0))
 }
 
-/// The same, of what its emulator is sent.
+/// The same for a signal that its emulator is sent.
 pub(crate) fn signal(injections: &[Injection], node: usize, beats: u64) -> Option<(Signal, u64)> {
     of_guest(injections, node).find_map(|injection| {
         let signal = match injection.what {
@@ -215,16 +215,17 @@ pub(crate) fn write_nan(message: &mut [u8], ty: &MessageType) {
     }
 }
 
-/// What befalls this thread or all of its process alike, whatever runs on it; returns after a
-/// [`InjectedFault::Stop`], once somebody continues the process, and at once after what is of
-/// another sort.
+/// Carries out a fault that hits this thread or its whole process, whatever runs on it. Returns
+/// after a [`InjectedFault::Stop`] once somebody continues the process, and at once for any other
+/// sort of fault.
 pub(crate) fn strike(what: InjectedFault) {
-    // Nothing is to be done if the kernel refuses: whoever injected it looks whether it happened.
+    // Nothing can be done if the kernel refuses: the party that injected the fault looks whether it
+    // happened.
     let _ = match what {
         InjectedFault::Panic => panic!("injected by a drill"),
         InjectedFault::Segv => {
             leave_no_core_file();
-            // The standard library has a handler of its own, which a raised signal would survive.
+            // With the standard library's own handler the process would survive a raised signal.
             emulate_default_handler(SIGSEGV)
         }
         InjectedFault::Kill => raise(SIGKILL),
@@ -236,7 +237,7 @@ pub(crate) fn strike(what: InjectedFault) {
     };
 }
 
-/// A drill leaves no file behind, and a death that writes one takes longer than it may.
+/// A drill leaves no file behind, and a death that writes a core file takes too long.
 fn leave_no_core_file() {
     let limit = Rlimit { current: Some(0), ..getrlimit(Resource::Core) };
     // If it is refused, there is a file.

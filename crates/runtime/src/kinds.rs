@@ -1,6 +1,6 @@
 //! The kinds of a program, ours and a user's own, and what must hold of their tables before
-//! anything is made of them. That is looked at in one place, when a program starts; nothing after
-//! that asks again.
+//! anything is made of them. That is checked in one place, when a program starts, and never again
+//! after that.
 
 use std::path::{Path, PathBuf};
 
@@ -29,7 +29,7 @@ pub struct Kinds {
 }
 
 impl Kinds {
-    /// What the compiler knows of them.
+    /// What the compiler knows of the kinds.
     pub fn catalogue(&self) -> Vec<&'static Kind> {
         let nodes = self.nodes.iter().map(|row| row.kind);
         let others = self.services.iter().map(|row| row.kind);
@@ -37,14 +37,14 @@ impl Kinds {
     }
 
     /// Makes the node at `index` and drops it again: its files are read, its parameters checked,
-    /// and a service looks whether it fits into the graph: not into the parts of a faulty one, in
-    /// which the nodes and links that it names may be missing.
+    /// and a service checks whether it fits into the graph. In a faulty graph a service does not
+    /// check that, because nodes and links that it names may be missing.
     ///
     /// # Errors
-    /// What the kind says.
+    /// The kind refuses.
     ///
     /// # Panics
-    /// As all of these: if the plan was made from another catalogue.
+    /// If the plan was made from another catalogue, as in all methods that take a plan.
     pub fn check_node(&self, plan: &Plan, index: usize, base: &Path) -> Result<(), Vec<Refusal>> {
         let node = &plan.nodes[index];
         let parameters = Parameters::of(plan, node, base);
@@ -58,7 +58,7 @@ impl Kinds {
                 if plan.left_out.is_none() { made.check(plan, index) } else { Ok(()) }
             }
             RunsIn::Flow | RunsIn::Test => self.flow(node).check(&parameters),
-            // Its image makes it, and nobody else can.
+            // The guest's image makes it, and nothing else can.
             RunsIn::Guest => Ok(()),
         }
     }
@@ -67,7 +67,7 @@ impl Kinds {
     /// again.
     ///
     /// # Errors
-    /// What the kind says.
+    /// The kind refuses.
     pub fn try_values(
         &self,
         plan: &Plan,
@@ -80,11 +80,11 @@ impl Kinds {
         (self.node(node).make)(&parameters).map(drop)
     }
 
-    /// What the source at `index` holds of what it needs to open, before its domain is started.
-    /// `None` of a node that holds nothing, or cannot be made.
+    /// Has the source at `index` try, before its domain is started, to get what it needs to open.
+    /// The returned value holds that. `None` if the node holds nothing or cannot be made.
     ///
     /// # Errors
-    /// What the source says ([`sinew_flow::Source::try_open`]).
+    /// The source refuses ([`sinew_flow::Source::try_open`]).
     pub fn try_open(
         &self,
         plan: &Plan,
@@ -96,7 +96,8 @@ impl Kinds {
         entry.map_or(Ok(None), |entry| entry.try_open(&Parameters::of(plan, node, base)))
     }
 
-    /// The files that the flow node at `index` is made of: who edits one of them edits the node.
+    /// The files that the flow node at `index` is made of: an edit of one of them is an edit of the
+    /// node.
     pub fn files(&self, plan: &Plan, index: usize, base: &Path) -> Vec<PathBuf> {
         let node = &plan.nodes[index];
         let entry = plan.is_flow(index).then(|| self.flow(node));
@@ -164,7 +165,7 @@ fn of_home(kind: &Kind, made: &str, allowed: &[RunsIn]) -> Option<String> {
     })
 }
 
-/// No link carries a greater message. (Of none at all the catalogue says so.)
+/// No link carries a larger message. (The catalogue reports a message of no bytes.)
 fn of_sizes(kind: &Kind) -> Vec<String> {
     let is_large = |port: &&Port| port.message.size > MESSAGE_SIZE_MAX;
     let large = kind.ports.iter().filter(is_large).map(|port| {
@@ -200,7 +201,7 @@ fn of_safe(kind: &Kind, safe: Option<WriteSafe>) -> Vec<String> {
     }
     let mut errors = Vec::new();
     for (at, port) in ports {
-        // What is too large is said already.
+        // A message that is too large is reported already.
         if port.message.size > MESSAGE_SIZE_MAX {
             continue;
         }

@@ -31,13 +31,13 @@ pub(crate) struct Launch {
     pub(crate) strict: bool,
     #[serde(with = "WrittenPace")]
     pub(crate) pace: Pace,
-    /// How often the core was started anew before.
+    /// How often the core was restarted before.
     pub(crate) life: u32,
     pub(crate) parent: u32,
-    /// What the environment of the domain's processes says of them.
+    /// The mark in the environment of the domain's processes.
     pub(crate) marker: String,
     pub(crate) injections: Vec<Injection>,
-    /// What only this run and whoever may command it know.
+    /// Known only to this run and to those that may command it.
     pub(crate) secret: String,
     pub(crate) open: Open,
 }
@@ -49,7 +49,7 @@ pub(crate) struct Open {
     pub(crate) bell: RawFd,
     /// One for each thread of a realtime domain.
     pub(crate) traces: Vec<RawFd>,
-    /// The same: where its nodes log.
+    /// One for each thread of a realtime domain: where its nodes log.
     pub(crate) lines: Vec<RawFd>,
     /// One for each node of a service domain.
     pub(crate) counters: Vec<RawFd>,
@@ -57,7 +57,7 @@ pub(crate) struct Open {
     pub(crate) observed: Vec<(usize, usize, RawFd)>,
     /// Of a service that observes or has flows: a connection to the supervisor.
     pub(crate) supervisor: Option<RawFd>,
-    /// Where its CPU profile goes, and how often in a second of CPU time it is looked.
+    /// Where its CPU profile goes, and how many samples are taken in a second of CPU time.
     pub(crate) profile: Option<(RawFd, u32)>,
     /// Of a guest: the memory that it and the core see.
     pub(crate) carve_out: Option<RawFd>,
@@ -119,7 +119,7 @@ mod tests {
     use super::*;
     use crate::inject::{InjectedFault, Target};
 
-    /// One of which links were measured.
+    /// A machine on which links were measured.
     fn machine() -> TargetMachine {
         let layout = SlotLayout::Sequence;
         let tuning = |gap_ns| LinkTuning {

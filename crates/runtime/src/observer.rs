@@ -1,8 +1,9 @@
 //! What the kernel did to realtime threads, read from outside the core: the counters that it keeps
 //! for every thread, and the time that the host took from every CPU.
 //!
-//! A baseline is read now and then. Who learns that a cycle was late reads again, and gets what was
-//! counted since the last reading before it: an upper bound for what can have made it late.
+//! A baseline is read now and then. A caller that learns that a cycle was late reads again, and
+//! gets what was counted since the last reading before that cycle: an upper bound for what can have
+//! made it late.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -16,18 +17,20 @@ use rustix::time::{ClockId, clock_gettime};
 use sinew_core::clock::now_ns;
 use sinew_core::trace::ThreadId;
 
-/// Readings are at least so far apart, so that the window of a late cycle is short.
+/// Least time between readings: short, so that the window of a late cycle is short.
 const SPACING_NS_MIN: u64 = 100_000_000;
-/// And at most, however dear one is: what happened in these ten seconds still says something.
+/// Greatest time between readings, however expensive one is: what happened in these ten seconds
+/// still says something.
 const SPACING_NS_MAX: u64 = 10_000_000_000;
-/// Readings take at most this share of a CPU, 0.03 %: where one is dear (many threads, many CPUs, a
-/// virtual machine) they come less often. On a shared 2-CPU virtual machine those of two threads
-/// took 14 us in a loop, but 120 us every 100 ms, when nothing is in a cache any more.
+/// Readings take at most this share of a CPU, 0.03 %: where one is expensive (many threads, many
+/// CPUs, a virtual machine) they come less often. On a shared 2-CPU virtual machine those of two
+/// threads took 14 us in a loop, but 120 us every 100 ms, when nothing is in a cache any more.
 const SPACINGS_PER_COST: u64 = 3_333;
-/// Readings that are kept of a thread: at the least spacing, those of three seconds. What is late
-/// by more than two is a fault.
+/// Readings that are kept of a thread: at the least spacing, those of three seconds. A cycle that
+/// is late by more than two seconds is a fault.
 const KEPT: usize = 32;
-/// The longest file that is read: /proc/stat of some 300 CPUs. Of more, the rest has no steal.
+/// The longest file that is read: /proc/stat of some 300 CPUs. With more CPUs, the rest have no
+/// steal time.
 const FILE_LEN_MAX: usize = 32 << 10;
 /// The kernel shows CPU time in units of 1/100 s, whatever its own clock is (USER_HZ).
 const USER_HZ_NS: u64 = 10_000_000;
@@ -51,7 +54,7 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// Both, counter by counter, where both are known.
+    /// Combines both, counter by counter, where both are known.
     fn zip(&self, other: &Counters, of: impl Fn(u64, u64) -> u64) -> Counters {
         let each = |get: fn(&Counters) -> Option<u64>| Some(of(get(self)?, get(other)?));
         Counters {
@@ -146,7 +149,7 @@ impl Observer {
         self.due_ns = now_ns + (cost_ns * SPACINGS_PER_COST).clamp(SPACING_NS_MIN, SPACING_NS_MAX);
     }
 
-    /// Reads all threads now, three files of each; allocates nothing but for an error.
+    /// Reads all threads now, three files of each; allocates nothing except for an error.
     pub fn read(&mut self) {
         self.steal_ns.clear();
         // Without it only the steal is unknown.
@@ -173,8 +176,8 @@ impl Observer {
     }
 }
 
-/// The files of a thread, open since it was first seen: so none is read of another thread that got
-/// the same number later.
+/// The files of a thread, open since it was first seen: so no file is read of another thread that
+/// got the same number later.
 struct Watched {
     id: ThreadId,
     schedstat: Source,
@@ -200,7 +203,8 @@ struct Reading {
 impl Watched {
     fn read(&mut self, buffer: &mut [u8], steal_ns: &[(u32, u64)]) {
         let (mut counters, mut cpu, mut is_asleep) = (Counters::default(), None, false);
-        // First of all whether it sleeps, so that what is counted until then is in what follows.
+        // Whether it sleeps is read first, so that the files read after it contain all that was
+        // counted until then.
         let stat = self.stat.read(buffer).map(|text| {
             let number = |at| stat_field(text, at).and_then(|field| field.parse().ok());
             (counters.minor_faults, counters.major_faults) = (number(10), number(12));

@@ -1,8 +1,8 @@
 //! CPU profiles of the processes that run flows, in pprof's format.
 //!
-//! A timer of the process's CPU time sends SIGPROF, and whoever runs then notes where it is. That
-//! goes on in services alone: no thread of the core ever gets the signal. An idle process gets
-//! none.
+//! A timer of the process's CPU time sends SIGPROF, and the thread that runs then notes where it
+//! is. This happens only in services: no thread of the core ever gets the signal. An idle process
+//! gets none.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -39,9 +39,9 @@ pub struct Profile {
 }
 
 impl Profile {
-    /// The file of a life of a domain, from 1: the first one's is that which was asked for, later
-    /// ones have their number before the extension, and where several `domains` have flows, all
-    /// have the domain's name there.
+    /// The file of a life of a domain; lives count from 1. The first life has the file that was
+    /// asked for; later ones have their number before the extension. If several `domains` have
+    /// flows, all files have the domain's name there.
     pub(crate) fn file_of(&self, domain: &str, domains: usize, life: u32) -> PathBuf {
         let name = (domains > 1).then(|| domain.into());
         let number = (life > 1).then(|| life.to_string().into());

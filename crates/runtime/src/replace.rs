@@ -1,15 +1,15 @@
-//! A file that gets another content.
+//! Replaces the content of a file.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::Path;
 
-/// Puts a new file with this text in the place of `file`, so that nobody sees half of it, also not
-/// after the power has failed. Its permissions stay; of a symbolic link, what it leads to is
-/// replaced. Blocks as the disk does.
+/// Puts a new file with this text in the place of `file`, so that nobody sees half of it, not even
+/// after a power failure. Its permissions stay; if it is a symbolic link, the file that the link
+/// leads to is replaced. Blocks until the disk has the text.
 ///
 /// # Errors
-/// What the kernel says; then the file is as it was.
+/// The kernel refuses; then the file is as it was.
 pub fn replace(file: &Path, text: &str) -> io::Result<()> {
     let there = file.canonicalize()?;
     let beside = there.with_extension(format!("yaml.{}", std::process::id()));
@@ -17,13 +17,13 @@ pub fn replace(file: &Path, text: &str) -> io::Result<()> {
     let write = || {
         let mut new = File::create(&beside)?;
         new.write_all(text.as_bytes())?;
-        // Else the name may be on the disk before the text is.
+        // Otherwise the name may be on the disk before the text is.
         new.sync_all()?;
         fs::set_permissions(&beside, permissions)?;
         fs::rename(&beside, &there)
     };
     write().inspect_err(|_| {
-        // What is left of it helps nobody.
+        // A partial file is of no use.
         let _ = fs::remove_file(&beside);
     })
 }

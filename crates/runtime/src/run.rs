@@ -3,10 +3,10 @@
 //! leave behind. The supervisor is no part of the control loop; if it dies, the domains stop by
 //! themselves.
 //!
-//! Here stands the one loop around poll(2). What is beside it: `core`, the realtime domains, and
-//! `services`, each a state machine of its own; `lifecycle`, the stages of the whole; `answers`, to
-//! who asks through the control socket; `edits` of the graph; `tuning` of the core's parameters;
-//! `snapshot`, what it looks like.
+//! This module holds the one loop around poll(2). The other modules: `core`, the realtime domains,
+//! and `services`, each a state machine of its own; `lifecycle`, the stages of the whole run;
+//! `answers` to requests through the control socket; `edits` of the graph; `tuning` of the core's
+//! parameters; `snapshot`, the status of the run.
 
 mod answers;
 mod core;
@@ -23,12 +23,12 @@ mod snapshot;
 mod stop;
 mod tuning;
 
-use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, poll};
+use rustix::rand::GetRandomFlags;
 use sinew_control::Server;
 use sinew_control::status::{EventKind, Events};
 use sinew_core::clock::{Clock, now_ns, timespec};
@@ -60,7 +60,7 @@ pub struct Run {
     origin: Origin,
     links: Links,
     core: Core,
-    /// Those of the last domains of the plan.
+    /// The service domains, which are the last ones of the plan.
     services: Vec<Supervised>,
     lifecycle: Lifecycle,
     edits: Edits,
@@ -68,18 +68,18 @@ pub struct Run {
     server: Server,
     /// Ends a wait, for the caller.
     waker: Option<OwnedFd>,
-    /// When [`Run::poll`] began to look last.
+    /// When [`Run::poll`] last began to look.
     looked_ns: u64,
 }
 
 struct Origin {
     /// Unique among all runs of this machine.
     name: String,
-    /// Who knows it may command the run through a service.
+    /// A user that knows it may command the run through a service.
     secret: String,
     clock: Clock,
     begun_ns: u64,
-    /// Of all processes with flows.
+    /// The profile to take of all processes with flows.
     profile: Option<Profile>,
 }
 
@@ -97,7 +97,7 @@ impl Run {
     /// they stop when it ends.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel refuses.
     pub fn start(mut request: RunRequest) -> io::Result<Run> {
         request.plan.leave_out_tests();
         request.check().map_err(io::Error::other)?;
@@ -106,7 +106,7 @@ impl Run {
         let plan = &request.plan;
         let (origin, mut links) = (Origin::of(plan)?, Links::open(plan)?);
         let (server, mut events) = (Server::open()?, Events::new());
-        // All bounds are made before the first process is there.
+        // All bounds are made before the first process exists.
         let bounds = plan.domains.iter().map(|planned| Confinement::prepare(planned, &origin.name));
         let mut bounds = bounds.collect::<io::Result<Vec<_>>>()?.into_iter();
         let spawner =
@@ -130,12 +130,12 @@ impl Run {
     }
 
     /// Waits for something to happen, `timeout` at most, then hands every new record to `each`.
-    /// Whether the graph still runs.
+    /// Returns whether the graph still runs.
     pub fn poll(&mut self, timeout: Duration, each: &mut dyn FnMut(ThreadId, &Record)) -> bool {
         self.wait(timeout);
         self.looked_ns = now_ns();
         self.core.bell.hush();
-        // First of all what was ordered: a stop does not wait until all else is looked at.
+        // Orders come first: a stop does not wait until everything else has been looked at.
         let questions = self.take_orders();
         for domain in &mut self.core.domains {
             domain.process.reap();
@@ -156,13 +156,15 @@ impl Run {
         self.answer(&questions);
         let is_over = self.is_over();
         if is_over {
-            // What a killed supervisor had started may still have been ending at the start.
+            // Processes that a killed supervisor had started may still have been ending when this
+            // run started.
             confine::sweep_stale();
         }
         !is_over
     }
 
-    /// Until a process ends, a bell rings, a service speaks, a service is due, or the time is over.
+    /// Waits until a process ends, a bell rings, a service speaks, a service is due, or the time is
+    /// over.
     fn wait(&self, timeout: Duration) {
         let services_ns = self.services.iter().map(Supervised::due_ns);
         let due_ns = services_ns.chain(self.server.until_ns()).fold(self.core_due_ns(), u64::min);
@@ -174,7 +176,7 @@ impl Run {
         self.core.wait_for(&mut waits);
         self.services.iter().for_each(|service| service.wait_for(&mut waits));
         self.server.wait_for(&mut waits);
-        // A signal ends the wait early, and that is what it is to do.
+        // A signal ends the wait early, as it should.
         let _ = poll(&mut waits, Some(&timeout));
     }
 
@@ -194,12 +196,12 @@ impl Run {
         }
     }
 
-    /// Has [`Run::poll`] end its wait also once `waker` can be read; who gave it reads it.
+    /// Has [`Run::poll`] end its wait also once `waker` can be read; the caller reads it.
     pub fn wake_by(&mut self, waker: OwnedFd) {
         self.waker = Some(waker);
     }
 
-    /// Has CPU profiles taken of all processes with flows; to be called before [`Run::poll`], which
+    /// Has CPU profiles taken of all processes with flows; call it before [`Run::poll`], which
     /// starts them.
     pub fn profile(&mut self, profile: Profile) {
         self.origin.profile = Some(profile);
@@ -257,6 +259,7 @@ impl Run {
 /// 128 bits from the kernel, in hexadecimal digits.
 fn secret() -> io::Result<String> {
     let mut bytes = [0; 16];
-    File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    // So few bytes are never cut short.
+    rustix::rand::getrandom(&mut bytes, GetRandomFlags::empty())?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }

@@ -24,9 +24,9 @@ use crate::watch::Watch;
 
 /// A node of a service domain.
 pub trait Service: Send {
-    /// Looks at the whole graph, of which it is node `node`: names of others that parameters hold,
-    /// and what no two nodes may have. Asked by `sinew check` and before every run, so it must have
-    /// no effect outside itself.
+    /// Looks at the whole graph, of which it is node `node`: names of other nodes in its
+    /// parameters, and things that no two nodes may share. Called by `sinew check` and before every
+    /// run, so it must have no effect outside itself.
     ///
     /// # Errors
     /// All that is wrong.
@@ -37,7 +37,7 @@ pub trait Service: Send {
     /// Once, before the domain is ready; may take its time, within the domain's start deadline.
     ///
     /// # Errors
-    /// Whatever keeps it from serving: its domain ends, and comes back by its restart policy.
+    /// Anything that keeps it from serving: its domain ends, and comes back by its restart policy.
     fn start(&mut self) -> Result<(), Fault> {
         Ok(())
     }
@@ -79,10 +79,10 @@ pub type MakeService = fn(&Parameters<'_>) -> Result<Box<dyn Service>, Fault>;
 
 /// How long a sleeping service goes without a heartbeat.
 const NAP_NS: u64 = 100_000_000;
-/// The same of one that sleeps at an input: no order to stop wakes it there.
+/// The same for a service that sleeps at an input, where no order to stop wakes it.
 const LISTEN_NS: u64 = 20_000_000;
 
-/// A service's ports, and its word to the supervisor.
+/// A service's ports, and what it reports to the supervisor.
 pub struct ServiceIo {
     pub(crate) name: String,
     pub(crate) halt: Arc<Halt>,
@@ -92,24 +92,24 @@ pub struct ServiceIo {
     pub(crate) beats: u64,
     /// Messages lost in this life.
     pub(crate) lost: u64,
-    /// What a drill lets happen.
+    /// The faults that a drill injects.
     pub(crate) injected: Option<Heartbeats>,
-    /// Of a kind that observes.
+    /// For a kind that observes.
     pub(crate) watch: Option<Watch>,
     /// One for each port of the kind: an input that is linked.
     pub(crate) inputs: Vec<Option<Input>>,
     /// One for each port of the kind: the links of an output.
     pub(crate) outputs: Vec<Vec<Output>>,
-    /// Of a kind that stands for other hosts.
+    /// For a kind that represents other hosts.
     pub(crate) supervisor: Option<Supervisor>,
-    /// As above.
+    /// For a kind that represents other hosts.
     pub(crate) doors: Option<RelayDoors>,
 }
 
 /// A link of an output.
 pub(crate) struct Output {
     sender: Box<dyn Sender>,
-    /// A message and the stamp in front of it, if messages there bear one.
+    /// A message and the stamp in front of it, if messages on this link have one.
     stamped: Option<Vec<u8>>,
 }
 
@@ -175,8 +175,8 @@ impl ServiceIo {
         self.counters.add(ENDED, 1);
     }
 
-    /// A heartbeat, then sleeps for `time`, or until the service is to end, beating on. Whether it
-    /// goes on.
+    /// A heartbeat, then sleeps for `time`, or until the service is to end, with further
+    /// heartbeats. Returns whether the service goes on.
     pub fn wait(&mut self, time: Duration) -> bool {
         let time_ns = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         let until_ns = now_ns().saturating_add(time_ns);
@@ -193,9 +193,10 @@ impl ServiceIo {
     }
 
     /// A heartbeat, then sleeps until a message may be at input `port`, `time` is over, or the
-    /// service is to end, beating on. Whether it goes on. For links with `wait: park` or
-    /// `spin_then_park`, whose writer wakes who sleeps; over others it polls. An input that is not
-    /// linked, or whose writer has gone in order, never has a message.
+    /// service is to end, with further heartbeats. Returns whether the service goes on. For links
+    /// with `wait: park` or `spin_then_park`, whose writer wakes a sleeping reader; over other
+    /// links it polls. An input that is not linked, or whose writer has closed it, never has a
+    /// message.
     pub fn wait_for(&mut self, port: usize, time: Duration) -> bool {
         let time_ns = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         let until_ns = now_ns().saturating_add(time_ns);
@@ -224,8 +225,8 @@ impl ServiceIo {
     }
 
     /// A heartbeat, then sleeps until the links of output `port` may all have room, `time` is over,
-    /// or the service is to end, beating on. Whether it goes on. A link whose reader has gone in
-    /// order has room: what is sent there is dropped.
+    /// or the service is to end, with further heartbeats. Returns whether the service goes on. A
+    /// link whose reader has closed it has room: what is sent there is dropped.
     pub fn wait_room(&mut self, port: usize, time: Duration) -> bool {
         let time_ns = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         let until_ns = now_ns().saturating_add(time_ns);
@@ -247,7 +248,7 @@ impl ServiceIo {
         self.outputs[port].iter_mut().all(|output| output.sender.wait_room(0))
     }
 
-    /// The supervisor, of a node that stands for other hosts: to tell how they are.
+    /// The supervisor, for a node that represents other hosts: to report how they are.
     ///
     /// # Panics
     /// If the kind's table does not say [`RunsIn::Hosts`](sinew_spec::catalogue::RunsIn).
@@ -255,8 +256,8 @@ impl ServiceIo {
         self.supervisor.as_ref().expect("a kind that stands for hosts says so in its table")
     }
 
-    /// The doors between its domain and those with flows, of a node that stands for other hosts:
-    /// once, later none.
+    /// The doors between its domain and those with flows, for a node that represents other hosts.
+    /// The first call returns them, later calls return none.
     pub fn doors(&mut self) -> RelayDoors {
         self.doors.take().unwrap_or_default()
     }
@@ -283,8 +284,8 @@ impl ServiceIo {
         Ok(is_there.then_some(message))
     }
 
-    /// As [`ServiceIo::receive`], for a message whose type only the plan knows: whether there was
-    /// one, and it is in `into`.
+    /// As [`ServiceIo::receive`], for a message whose type only the plan knows. Returns whether
+    /// there was one; then it is in `into`.
     ///
     /// # Errors
     /// As for [`ServiceIo::receive`].
@@ -304,12 +305,13 @@ impl ServiceIo {
         }
     }
 
-    /// So many messages more could not be sent elsewhere than over a link.
+    /// Counts this many more messages that could not be sent by another way than a link.
     pub fn drop_unsent(&mut self, messages: u64) {
         self.counters.add(DROPPED, messages);
     }
 
-    /// So many messages more that should have come to this node did not, or were worth nothing.
+    /// Counts this many more messages that should have come to this node but did not, or were
+    /// useless.
     pub fn lose(&mut self, messages: u64) {
         self.counters.add(LOST, messages);
         self.lost += messages;
@@ -321,8 +323,8 @@ impl ServiceIo {
         self.lost
     }
 
-    /// Sends a message to all links of output `port`; never waits. Whether all of them took it: a
-    /// full mailbox does not, and that is counted as dropped.
+    /// Sends a message to all links of output `port`; never waits. Returns whether all of them took
+    /// it: a full mailbox does not, and that is counted as dropped.
     ///
     /// # Errors
     /// A reader wrote what no reader may write.
@@ -340,12 +342,12 @@ impl ServiceIo {
     /// As for [`ServiceIo::send`].
     ///
     /// # Panics
-    /// If `message` is not as long as a message of the links, or one of them bears stamps.
+    /// If `message` is not as long as a message of the links, or one of the links has stamps.
     pub fn send_bytes(&mut self, port: usize, message: &[u8]) -> Result<bool, Fault> {
         self.give(port, None, message)
     }
 
-    /// As [`ServiceIo::send_bytes`], for a message of another host: links into the core bear the
+    /// As [`ServiceIo::send_bytes`], for a message of another host: links into the core put the
     /// stamp in front of it, others do not.
     ///
     /// # Errors
@@ -377,7 +379,7 @@ impl ServiceIo {
     /// [released](Peek::release). An input that is not linked never has one.
     ///
     /// # Errors
-    /// As for [`ServiceIo::receive`]; and if the link is another one.
+    /// As for [`ServiceIo::receive`]; and if the link is of another kind.
     ///
     /// # Panics
     /// As for [`ServiceIo::receive`].
@@ -390,7 +392,7 @@ impl ServiceIo {
     }
 
     /// The message `ahead` messages after the next one at input `port`, to be read before its turn;
-    /// `None`: it is not there yet. It is freed as the others are, at its turn. Else as
+    /// `None`: it is not there yet. It is freed as the others are, at its turn. Otherwise as
     /// [`ServiceIo::peek`].
     ///
     /// # Errors
@@ -412,12 +414,12 @@ impl ServiceIo {
     }
 
     /// The place of the message `ahead` messages after the next one in the link of output `port`,
-    /// for who fills several at a time through pointers. They are sent in their order: for each at
-    /// its turn a [`ServiceIo::claim`] that writes what is still missing, and its
+    /// for a caller that fills several at a time through pointers. They are sent in their order:
+    /// each needs, at its turn, a [`ServiceIo::claim`] that writes what is still missing, and its
     /// [commit](Claim::commit). `None`: there is no room yet, or nobody reads any more.
     ///
     /// # Errors
-    /// As for [`ServiceIo::claim`]; and if not one link begins at the port.
+    /// As for [`ServiceIo::claim`]; and if not exactly one link begins at the port.
     ///
     /// # Panics
     /// As for [`ServiceIo::receive`].
@@ -450,12 +452,12 @@ impl ServiceIo {
         }
     }
 
-    /// The places of one message in the links of output `port`, to be written part by part,
-    /// without a copy of the whole; for links with `delivery: queue` in shared memory. Never waits.
-    /// A link without room gets no message, and that is counted as dropped; `None`: none had room.
+    /// The places of one message in the links of output `port`, to be written part by part, without
+    /// a copy of the whole; for links with `delivery: queue` in shared memory. Never waits. A link
+    /// without room gets no message, and that is counted as dropped; `None`: no link had room.
     ///
     /// # Errors
-    /// As for [`ServiceIo::send`]; and if a link is another one.
+    /// As for [`ServiceIo::send`]; and if a link is of another kind.
     ///
     /// # Panics
     /// As for [`ServiceIo::receive`].
@@ -475,8 +477,8 @@ impl ServiceIo {
     }
 }
 
-/// A message that is being written into all links of a port; dropped without
-/// [`commit`](Claim::commit) nothing is sent.
+/// A message that is being written into all links of a port. If it is dropped without
+/// [`commit`](Claim::commit), nothing is sent.
 pub struct Claim<'a> {
     /// One for each link that had room.
     slots: Vec<transport::Claim<'a>>,
@@ -484,8 +486,8 @@ pub struct Claim<'a> {
 }
 
 impl Claim<'_> {
-    /// Writes a part of the message, `offset` bytes from its start. Every part is to be written:
-    /// what none covers is an earlier message, or anything.
+    /// Writes a part of the message, `offset` bytes from its start. Every part must be written:
+    /// bytes that no part covers hold an earlier message, or anything.
     ///
     /// # Panics
     /// If the part reaches past the end of the message.
@@ -502,8 +504,8 @@ impl Claim<'_> {
     }
 }
 
-/// A message that is being read where it stands; dropped without [`release`](Peek::release) it
-/// stays the next.
+/// A message that is being read in place. If it is dropped without [`release`](Peek::release), it
+/// stays the next one.
 pub struct Peek<'a> {
     slot: transport::Peek<'a>,
     counters: &'a mut counter::Writer<Region>,

@@ -1,8 +1,9 @@
 //! What a service that observes sees of its run: the plan, every cycle of the core with its
-//! messages, and the supervisor, who knows the status and the events and takes orders.
+//! messages, and the supervisor, which knows the status and the events and takes orders.
 //!
 //! It reads what the cycles leave behind, through memory that it cannot write: nothing that it does
-//! or fails to do reaches the core. Who reads too slowly loses cycles, and they are counted.
+//! or fails to do reaches the core. A service that reads too slowly loses cycles, and they are
+//! counted.
 
 use std::io;
 use std::os::fd::RawFd;
@@ -17,8 +18,8 @@ use sinew_spec::plan::Plan;
 
 use crate::launch::Launch;
 
-/// Records that one look takes from one thread: who observes must come to its other work, and to
-/// its heartbeat, while the core writes without end.
+/// Records that one look takes from one thread: an observer must get to its other work, and to its
+/// heartbeat, while the core writes without end.
 const RECORDS_PER_LOOK_MAX: usize = 4096;
 
 /// The run, as a service that observes sees it.
@@ -70,7 +71,7 @@ impl Watch {
         &self.plan
     }
 
-    /// What it was made from.
+    /// The spec that the plan was made from.
     pub fn spec(&self) -> &Arc<Spec> {
         &self.spec
     }
@@ -80,14 +81,14 @@ impl Watch {
         self.clock
     }
 
-    /// How often the core had been started anew when this process was started: cycles of earlier
+    /// How often the core had been restarted when this process was started: cycles of earlier
     /// lives, as [`Record::life`] tells them, are of the past.
     pub fn life(&self) -> u32 {
         self.life
     }
 
     /// 128 bits in hexadecimal digits, of this run alone and the same in all lives of the service:
-    /// who knows it may command the run.
+    /// whoever knows it may command the run.
     pub fn secret(&self) -> &str {
         &self.secret
     }
@@ -102,14 +103,14 @@ impl Watch {
         self.threads.iter().map(|thread| thread.id)
     }
 
-    /// What the messages in the records of a thread are: by [`Record::messages`]'s places.
+    /// Which messages are in the records of a thread, in the order of the places in
+    /// [`Record::messages`].
     pub fn taps(&self, id: ThreadId) -> &[Tap] {
         self.threads.iter().find(|thread| thread.id == id).map_or(&[], |thread| &thread.taps)
     }
 
     /// Hands every cycle since the last call to `each`, thread by thread, some thousand of a thread
-    /// at most; the first call begins with the oldest that is there, up to two seconds ago. Never
-    /// waits.
+    /// at most; the first call begins with the oldest one kept, up to two seconds ago. Never waits.
     pub fn read(&mut self, each: &mut dyn FnMut(ThreadId, &Record)) {
         for thread in &mut self.threads {
             let mut left = RECORDS_PER_LOOK_MAX;
@@ -122,7 +123,7 @@ impl Watch {
         }
     }
 
-    /// Cycles of a thread that were gone before they were read.
+    /// Cycles of a thread that were overwritten before they were read.
     pub fn lost(&self, id: ThreadId) -> u64 {
         let thread = self.threads.iter().find(|thread| thread.id == id);
         thread.map_or(0, |thread| thread.reader.lost())
@@ -137,7 +138,7 @@ pub(crate) struct Shown {
 }
 
 impl Shown {
-    /// The supervisor, for whoever asks it without observing the core.
+    /// The supervisor, for nodes that ask it without observing the core.
     pub(crate) fn supervisor(&self) -> &Supervisor {
         &self.supervisor
     }

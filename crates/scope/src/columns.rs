@@ -1,19 +1,19 @@
-//! A trace made small enough to be drawn, without a spike being lost.
+//! A trace reduced to a size that can be drawn, without losing a spike.
 
 use serde::Serialize;
 
 use crate::series::Captured;
 
-/// What a trace is within a column of a picture.
+/// The values of a trace within one column of a picture.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Column {
     /// Least.
     pub min: f64,
     /// Greatest.
     pub max: f64,
-    /// Where it comes in, and where it leaves.
+    /// The value at the start of the column.
     pub first: f64,
-    /// As above.
+    /// The value at its end.
     pub last: f64,
 }
 
@@ -28,9 +28,9 @@ impl Column {
     }
 }
 
-/// A trace between two times in `count` columns. A value holds until the next cycle; `None`: no
-/// finite value falls into the column, or cycles are missing there. However few are missing, a
-/// column stays empty for them: what falls into it stands further on, by two columns at most.
+/// A trace between two times, in `count` columns. A value holds until the next cycle. `None`: no
+/// finite value falls into the column, or cycles are missing there. Even one missing cycle leaves a
+/// column empty: the values that fall into it are moved to later columns, by two columns at most.
 pub fn columns(
     captured: &Captured,
     from_s: f64,
@@ -42,8 +42,8 @@ pub fn columns(
     let begin_s = |column: usize| from_s + width_s * column as f64;
     let mut next = times.partition_point(|time| *time < from_s);
     let mut follows = false;
-    // Whether a gap is before the next value, which does not lag already by more than so many
-    // columns.
+    // Whether a gap is before the next value, and that value is not moved by more columns than
+    // allowed already.
     let is_apart = |next: usize, begin_s: f64| {
         captured.times.missing_before(next).is_some() && times[next] >= begin_s
     };

@@ -9,12 +9,13 @@ use serde_json::{Map, Value, json};
 
 use crate::series::{Capture, Captured, Times};
 
-/// Writes a capture as CSV: `time_s`, a column for each trace with its unit, how many cycles are
-/// missing before the row, and the life of the core, the first one as 1. A row for each cycle; a
-/// cell is empty where the trace's thread has no cycle at that time, or the trace no finite value.
+/// Writes a capture as CSV: `time_s`, a column for each trace with its unit, the number of cycles
+/// missing before the row, and the life of the core, counted from 1. There is a row for each cycle.
+/// A cell is empty if the trace's thread has no cycle at that time, or the trace has no finite
+/// value.
 ///
 /// # Errors
-/// Of what it is written to.
+/// An error of `to`.
 pub fn write_csv(capture: &Capture, to: &mut dyn Write) -> io::Result<()> {
     let titles: Vec<_> =
         capture.traces.iter().map(|captured| quoted(&captured.trace.title())).collect();
@@ -41,12 +42,12 @@ pub fn write_csv(capture: &Capture, to: &mut dyn Write) -> io::Result<()> {
     to.flush()
 }
 
-/// Writes a capture as MCAP: a topic `/node/signal` for each trace with its unit as metadata, and a
-/// message `{"value": ...}` for each cycle with a finite value, at its monotonic time. The first
-/// one after a gap says how many cycles are missing before it, and the life of the core.
+/// Writes a capture as MCAP. Each trace has a topic `/node/signal`, with its unit as metadata. Each
+/// cycle with a finite value has a message `{"value": ...}` at its monotonic time. The first
+/// message after a gap also has the number of missing cycles before it, and the life of the core.
 ///
 /// # Errors
-/// Of what it is written to.
+/// An error of `to`.
 pub fn write_mcap(capture: &Capture, to: impl Write + Seek) -> io::Result<()> {
     let mut writer = mcap::Writer::new(to).map_err(io::Error::other)?;
     for captured in &capture.traces {

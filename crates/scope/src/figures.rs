@@ -1,4 +1,4 @@
-//! Figures of a trace: extremes, mean, how often it goes round; cursors; pairs for an XY picture.
+//! Figures of a trace: extremes, mean, frequency; cursors; pairs for an XY picture.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::series::Captured;
 
-/// Part of the extent by which a trace must go back before the next turn counts.
+/// Part of the range by which a trace must go back before the next turn counts.
 const TURN_HYSTERESIS: f64 = 0.1;
 
 /// Figures of a trace in a capture, in its unit; of finite values only.
@@ -24,10 +24,10 @@ pub struct TraceFigures {
     pub mean: f64,
     /// Root of the mean square.
     pub rms: f64,
-    /// Greatest less least.
+    /// Greatest minus least.
     pub peak_to_peak: f64,
-    /// Of its turns through the middle between its extremes, from the first to the last; `None`
-    /// with fewer than two rising ones.
+    /// Frequency of its turns through the middle between its extremes, from the first to the last.
+    /// `None` with fewer than two rising turns.
     pub frequency_hz: Option<f64>,
 }
 
@@ -51,7 +51,7 @@ pub fn figures(captured: &Captured) -> Option<TraceFigures> {
     })
 }
 
-/// By the times at which it rises through its middle, between cycles on a straight line.
+/// From the times at which the trace rises through its middle, on a straight line between cycles.
 fn frequency_hz(captured: &Captured, min: f64, max: f64) -> Option<f64> {
     let (middle, least) = ((min + max) / 2.0, (max - min) * TURN_HYSTERESIS);
     if least <= 0.0 || !captured.times.is_whole() {
@@ -81,19 +81,19 @@ fn frequency_hz(captured: &Captured, min: f64, max: f64) -> Option<f64> {
 /// What two cursors read.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Cursors {
-    /// Where they stand, s after the capture's zero.
+    /// Their positions, s after the capture's zero.
     pub at_s: [f64; 2],
-    /// The values there, if there are any.
+    /// The values at these positions, if there are any.
     pub values: [Option<f64>; 2],
-    /// The second less the first, if there are both.
+    /// The second value minus the first, if both exist.
     pub difference: Option<f64>,
-    /// The same of the times.
+    /// The second position minus the first.
     pub apart_s: f64,
-    /// One by that; `None` if they stand on each other.
+    /// One divided by that. `None` if both positions are the same.
     pub apart_hz: Option<f64>,
 }
 
-/// What cursors at these times read of a trace.
+/// The readings of cursors at these times.
 pub fn cursors(captured: &Captured, at_s: [f64; 2]) -> Cursors {
     let values = at_s.map(|at_s| captured.value_at(at_s));
     let apart_s = at_s[1] - at_s[0];
@@ -106,8 +106,8 @@ pub fn cursors(captured: &Captured, at_s: [f64; 2]) -> Cursors {
     }
 }
 
-/// A pair for each cycle of the first trace; `None` where one of the two has no finite value, and
-/// where a line from the pair before would pass over missing cycles.
+/// A pair for each cycle of the first trace. `None` if one of the two has no finite value, or if a
+/// line from the previous pair would pass over missing cycles.
 pub fn xy(x: &Captured, y: &Captured) -> Vec<Option<(f64, f64)>> {
     let is_one = Arc::ptr_eq(&x.times, &y.times);
     let mut pairs = Vec::with_capacity(x.values.len());

@@ -1,7 +1,8 @@
-//! In frequencies: the spectrum of a trace, and how one trace answers another.
+//! Frequencies: the spectrum of a trace, and the response of one trace to another.
 //!
-//! The window is the periodic one of Hann. The response is the estimate H1, the cross spectrum by
-//! that of the input, averaged over segments that overlap by half (Welch 1967), each less its mean.
+//! The window is the periodic one of Hann. The response is the estimate H1: the cross spectrum
+//! divided by the input's spectrum, averaged over segments that overlap by half (Welch 1967), each
+//! minus its mean.
 
 use std::f64::consts::TAU;
 use std::sync::Arc;
@@ -15,28 +16,28 @@ use crate::series::{Captured, NotShown};
 /// Fewest cycles of a spectrum or of a segment.
 const CYCLES_MIN: usize = 16;
 
-/// Segments that a capture is cut into unless something else is asked for: with half of overlap 15
-/// of them are averaged.
+/// Default number of segments of a capture. With half of overlap, 15 of them are averaged.
 const SEGMENTS: usize = 8;
 
-/// A frequency with less than this part of the input's greatest power was not excited.
+/// A frequency with less than this part of the input's greatest power counts as not excited.
 const EXCITED_MIN: f64 = 1e-8;
 
-/// What a trace is made of.
+/// The spectrum of a trace.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Spectrum {
     /// Frequencies, Hz, from 0 on, evenly.
     pub frequencies_hz: Vec<f64>,
     /// The amplitude of a sine at each of them, in the trace's unit; at 0 the mean.
     pub amplitudes: Vec<f64>,
-    /// Between two frequencies, Hz. What is closer than two of them is one.
+    /// Distance between two frequencies, Hz. Two tones closer than twice this distance look like
+    /// one.
     pub resolution_hz: f64,
-    /// Periods that the thread skipped, in which its last value stands.
+    /// Periods that the thread skipped; its last value fills them.
     pub skipped: usize,
 }
 
 impl Spectrum {
-    /// The greatest peaks beside the mean: frequency, Hz, and amplitude.
+    /// The greatest peaks except the mean: frequency, Hz, and amplitude.
     pub fn peaks(&self, most: usize) -> Vec<(f64, f64)> {
         let it = &self.amplitudes;
         let is_peak = |&at: &usize| {
@@ -65,7 +66,7 @@ pub fn spectrum(captured: &Captured) -> Result<Spectrum, NotShown> {
     let weight: f64 = transform.window.iter().sum();
     let amplitude = |(at, part): (usize, &Complex64)| match at {
         0 => mean,
-        // A sine of half the rate has one part, any other one two.
+        // A sine of half the rate has one part in the transform, any other has two.
         _ if is_even && at == count - 1 => part.norm() / weight,
         _ => 2.0 * part.norm() / weight,
     };
@@ -82,7 +83,7 @@ pub fn spectrum(captured: &Captured) -> Result<Spectrum, NotShown> {
 pub struct FrequencySettings {
     /// Cycles of a segment; `None`: an eighth of the capture.
     pub segment: Option<usize>,
-    /// A frequency with less coherence is not shown, 0 to 1.
+    /// Frequencies with less coherence are not shown. 0 to 1.
     pub coherence_min: f64,
 }
 
@@ -92,37 +93,37 @@ impl Default for FrequencySettings {
     }
 }
 
-/// How an output answers an input at one frequency.
+/// The response of an output to an input at one frequency.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct FrequencyPoint {
     /// Hz.
     pub frequency_hz: f64,
-    /// Amplitude of the output by that of the input, dB.
+    /// Amplitude of the output divided by that of the input, dB.
     pub gain_db: f64,
-    /// By which the output is ahead, degrees, above -180 to 180.
+    /// Phase by which the output is ahead, in degrees, above -180 to 180.
     pub phase_deg: f64,
     /// Part of the output's power that the input explains, 0 to 1.
     pub coherence: f64,
-    /// Whether it says anything: the input was excited here, and the coherence is high enough.
+    /// Whether it is meaningful: the input was excited here, and the coherence is high enough.
     pub shown: bool,
 }
 
-/// How an output answers an input.
+/// The response of an output to an input.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FrequencyResponse {
     /// From the lowest frequency above 0 to half the rate.
     pub points: Vec<FrequencyPoint>,
     /// Segments that were averaged.
     pub segments: usize,
-    /// Cycles of each.
+    /// Cycles of each segment.
     pub segment: usize,
-    /// Periods that the threads skipped, in which the last value stands.
+    /// Periods that the threads skipped; the last values fill them.
     pub skipped: usize,
 }
 
-/// How `output` answers `input` while something excites it. If they are of two threads, the output
-/// is taken as it stood when the input's thread began its cycles: up to a period of that thread is
-/// in the phase.
+/// The response of `output` to `input` while something excites `input`. If they are of two threads,
+/// the output's values are taken at the starts of the input thread's cycles. So the phase may
+/// contain up to one period of that thread.
 ///
 /// # Errors
 /// As for [`Captured::even`]; too few cycles for two segments; or no frequency was excited.
@@ -168,8 +169,8 @@ fn beside(input: &Captured, output: &Captured) -> Result<Captured, NotShown> {
         return Ok(output.clone());
     }
     output.even()?;
-    // Before the output's first cycle in the capture it is what that says; after its last one
-    // nobody knows.
+    // Before the output's first cycle in the capture its first value is used. After its last cycle
+    // the value is unknown.
     let first_s = output.times.at_s.first().copied().unwrap_or(f64::INFINITY);
     let at = |at_s: &f64| output.value_at(at_s.max(first_s)).unwrap_or(f64::NAN);
     let values = input.times.at_s.iter().map(at).collect();
@@ -187,7 +188,7 @@ fn frequencies(len: usize, period_s: f64) -> Vec<f64> {
     (0..len / 2 + 1).map(|at| at as f64 / (len as f64 * period_s)).collect()
 }
 
-/// A windowed transform of so many values, less their mean.
+/// A windowed transform of this many values, minus their mean.
 struct Transform {
     window: Vec<f64>,
     plan: Arc<dyn realfft::RealToComplex<f64>>,

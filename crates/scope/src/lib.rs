@@ -1,6 +1,6 @@
-//! A scope: the numbers of the core's cycles at full rate, as captures, and what can be read from
-//! them. It is fed with the records of the cycles and knows nothing of how they come, nor of how a
-//! capture is drawn. Everything it keeps is bounded ([`settings`]).
+//! A scope: the numbers of the core's cycles at full rate, as captures, and figures from them. Its
+//! input is the records of the cycles. It does not know where they come from, nor how a capture is
+//! drawn. Everything that it keeps is bounded ([`settings`]).
 //!
 //! ```
 //! # fn records() -> Vec<(sinew_core::trace::ThreadId, sinew_core::trace::Record)> { vec![] }

@@ -13,17 +13,17 @@ use crate::settings::{POINTS_MAX, ScopeSettings, Sweep};
 use crate::trace::Trace;
 use crate::trigger::Watched;
 
-/// How much longer than its window a capture waits for a thread that brings no cycles: then it is
-/// done without them. By the time of the trigger's thread.
+/// How much longer than its window a capture waits for a thread without cycles; then it is finished
+/// without them. Measured by the time of the trigger's thread.
 const LAG_NS: u64 = 300_000_000;
 
-/// A core whose cycles do not come for so long, and for ten periods, has stopped or hangs.
+/// A core without cycles for this long, and for ten periods, has stopped or hangs.
 const SILENT_NS: u64 = 700_000_000;
 
-/// How long [`Sweep::Auto`] waits for a trigger at least.
+/// The least time that [`Sweep::Auto`] waits for a trigger.
 const AUTO_NS: u64 = 300_000_000;
 
-/// What a scope is doing.
+/// The state of a scope.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Doing {
@@ -31,7 +31,7 @@ pub enum Doing {
     Rolling,
     /// It waits for the trigger.
     Waiting,
-    /// The trigger came; its window is not over.
+    /// The trigger came. Its window is not over yet.
     Filling,
     /// It has its one capture, see [`Scope::arm`].
     Done,
@@ -40,15 +40,15 @@ pub enum Doing {
 }
 
 /// A scope. Its memory is bounded by [`TRACES_MAX`](crate::settings::TRACES_MAX) and
-/// [`POINTS_MAX`]; nothing here waits.
+/// [`POINTS_MAX`]. Nothing here blocks.
 pub struct Scope {
     settings: ScopeSettings,
     traces: Vec<Trace>,
-    /// Each once, in the order of the traces.
+    /// Each thread once, in the order of the traces.
     threads: Vec<Kept>,
     watched: Watched,
     state: State,
-    /// Of a sweep with a trigger.
+    /// The newest capture of a sweep with a trigger.
     newest: Option<Arc<Capture>>,
     frozen: Option<Arc<Capture>>,
     captures: u64,
@@ -57,7 +57,7 @@ pub struct Scope {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// For a trigger not before this, in the time of the trigger's thread.
+    /// Waits for a trigger after this time of the trigger's thread.
     Waiting {
         since_ns: u64,
     },
@@ -71,17 +71,17 @@ enum State {
 struct Kept {
     id: ThreadId,
     period_ns: u64,
-    /// Places of its traces.
+    /// Indices of its traces.
     traces: Vec<usize>,
     starts_ns: VecDeque<u64>,
     slots: VecDeque<u64>,
     lives: VecDeque<u32>,
     values: Vec<VecDeque<f64>>,
-    /// What each trace holds.
+    /// The current value of each trace.
     held: Vec<f64>,
     /// Number of the first cycle that is kept, counted from when the scope began.
     first: u64,
-    /// By such numbers.
+    /// Missing cycles, by such numbers.
     missing: VecDeque<(u64, u64)>,
     /// Life and number of the last cycle.
     last: Option<(u32, u64)>,
@@ -89,10 +89,10 @@ struct Kept {
 }
 
 impl Scope {
-    /// For these traces of a run.
+    /// A scope for these traces of a run.
     ///
     /// # Errors
-    /// As for [`ScopeSettings::check`]; or a trace is of another run.
+    /// As for [`ScopeSettings::check`], or a trace is of another run.
     pub fn new(
         layout: &RunLayout,
         traces: Vec<Trace>,
@@ -128,12 +128,12 @@ impl Scope {
         })
     }
 
-    /// What it looks at.
+    /// The traces that it shows.
     pub fn traces(&self) -> &[Trace] {
         &self.traces
     }
 
-    /// What it is set to.
+    /// Its settings.
     pub fn settings(&self) -> &ScopeSettings {
         &self.settings
     }
@@ -143,8 +143,8 @@ impl Scope {
         self.period_ns
     }
 
-    /// Sets it anew; what it keeps of the past stays. To what it is set to already: a capture under
-    /// way goes on.
+    /// Changes the settings; the kept cycles stay. If the settings are the same as before, a
+    /// capture under way goes on.
     ///
     /// # Errors
     /// As for [`ScopeSettings::check`]; then nothing has changed.
@@ -168,19 +168,19 @@ impl Scope {
         Ok(())
     }
 
-    /// Waits for the next trigger, after the one of [`Sweep::Single`].
+    /// Waits for the next trigger, after the capture of [`Sweep::Single`].
     pub fn arm(&mut self) {
         self.state = State::Waiting { since_ns: self.timer().newest_ns().unwrap_or(0) };
         self.newest = None;
         self.frozen = None;
     }
 
-    /// From now on it shows what it shows now, or goes on. It takes cycles all the same.
+    /// Freezes what it shows, or shows new captures again. It takes cycles in both cases.
     pub fn freeze(&mut self, frozen: bool) {
         self.frozen = frozen.then(|| self.capture());
     }
 
-    /// What it is doing.
+    /// Its state.
     pub fn doing(&self) -> Doing {
         match (self.frozen.is_some(), self.settings.sweep, self.state) {
             (true, ..) => Doing::Frozen,
@@ -191,18 +191,18 @@ impl Scope {
         }
     }
 
-    /// Cycles that were gone before they were read, of all threads, as far as is known.
+    /// Cycles that were overwritten before they were read, of all threads, as far as is known.
     pub fn lost(&self) -> u64 {
         self.threads.iter().fold(0, |sum, thread| sum.saturating_add(thread.lost))
     }
 
-    /// How many times the core had been started anew, as the last record of the first trace's
-    /// thread says.
+    /// How many times the core had been restarted, according to the last record of the first
+    /// trace's thread.
     pub fn life(&self) -> u32 {
         self.threads.first().and_then(|thread| thread.last).map_or(0, |(life, _)| life)
     }
 
-    /// Takes the next cycle of a thread; those of threads without a trace are left.
+    /// Takes the next cycle of a thread. Cycles of threads without a trace are ignored.
     ///
     /// # Panics
     /// If the record is not of the thread's layout.
@@ -226,7 +226,8 @@ impl Scope {
         self.look_whether_full(false);
     }
 
-    /// What it shows: the newest window, or the newest capture; an empty one before the first.
+    /// What it shows: the newest window or the newest capture. Before the first capture, an empty
+    /// one.
     pub fn capture(&self) -> Arc<Capture> {
         if let Some(frozen) = &self.frozen {
             return Arc::clone(frozen);
@@ -244,8 +245,8 @@ impl Scope {
         self.cut(begin_ns, begin_ns, false)
     }
 
-    /// No cycle has come for so long. Whether that is longer than a core that runs would take; a
-    /// capture whose window is over by then is done as it is.
+    /// To be called when no cycle has come for `silent_ns`. Returns whether this is longer than a
+    /// running core would take. A capture whose window is over by then is finished as it is.
     pub fn idle(&mut self, silent_ns: u64) -> bool {
         let is_silent = silent_ns > SILENT_NS.max(self.period_ns.saturating_mul(10));
         if is_silent && let State::Filling { zero_ns } = self.state {
@@ -256,12 +257,12 @@ impl Scope {
         is_silent
     }
 
-    /// No more cycles come: a capture that is not full is done as it is.
+    /// No more cycles come. A capture that is not full is finished as it is.
     pub fn end(&mut self) {
         self.look_whether_full(true);
     }
 
-    /// The thread by whose time it waits.
+    /// The thread whose time decides about the trigger and the window.
     fn timer(&self) -> &Kept {
         let id = self.traces[self.settings.trigger.trace.min(self.traces.len() - 1)].thread;
         let found = self.threads.iter().find(|thread| thread.id == id);
@@ -272,7 +273,7 @@ impl Scope {
         let State::Waiting { since_ns } = self.state else { return };
         let (before_ns, window_ns) = (self.settings.before_ns(), self.settings.window_ns);
         let first_ns = self.timer().starts_ns.front().copied().unwrap_or(now_ns);
-        // What stands before the trigger must be there.
+        // The cycles before the trigger must be there.
         let has_before = now_ns.saturating_sub(first_ns) >= before_ns;
         if fires && has_before && now_ns > since_ns {
             self.state = State::Filling { zero_ns: now_ns };
@@ -285,7 +286,7 @@ impl Scope {
         }
     }
 
-    /// Makes the capture once all threads have come to its end.
+    /// Makes the capture once all threads have reached its end.
     fn look_whether_full(&mut self, is_end: bool) {
         let State::Filling { zero_ns } = self.state else { return };
         let Range { start: begin, end } = self.window_of(zero_ns);
@@ -303,7 +304,7 @@ impl Scope {
         }
     }
 
-    /// The time of a capture with its trigger there.
+    /// The time range of a capture whose trigger is at `zero_ns`.
     fn window_of(&self, zero_ns: u64) -> Range<u64> {
         let begin = zero_ns.saturating_sub(self.settings.before_ns());
         begin..begin.saturating_add(self.settings.window_ns)
@@ -314,7 +315,7 @@ impl Scope {
         self.newest = Some(Arc::new(capture));
     }
 
-    /// The window from `begin_ns` on.
+    /// The capture of the window that starts at `begin_ns`.
     fn cut(&self, begin_ns: u64, zero_ns: u64, triggered: bool) -> Capture {
         let end_ns = begin_ns.saturating_add(self.settings.window_ns);
         let mut traces: Vec<Option<Captured>> = vec![None; self.traces.len()];
@@ -369,15 +370,15 @@ impl Kept {
         self.starts_ns.back().copied()
     }
 
-    /// Takes a cycle; whether none was missing before it.
+    /// Takes a cycle. Returns whether no cycle was missing before it.
     fn take(&mut self, traces: &[Trace], record: &Record) -> bool {
         let missing = self.missing_before(record);
-        // Before one more comes: else the room for all doubles.
+        // Removed before another one is added: otherwise the buffer would double.
         if self.starts_ns.len() == POINTS_MAX {
             self.drop_first();
         }
         if self.newest_ns().is_some_and(|newest| record.start_ns() < newest) {
-            // Nonsense, this one or the last: what is kept must be in order.
+            // This start time or the last is wrong, and the kept times must be in order.
             self.forget();
         }
         if let Some(cycles) = missing {
@@ -398,7 +399,8 @@ impl Kept {
         missing.is_none()
     }
 
-    /// How many cycles are missing before this one, if any; what was held is of another life then.
+    /// How many cycles are missing before this one, if any. In that case the held values are
+    /// outdated.
     fn missing_before(&mut self, record: &Record) -> Option<u64> {
         let (life, number) = self.last?;
         if record.life() != life {

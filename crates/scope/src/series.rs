@@ -1,4 +1,4 @@
-//! A capture: the numbers of a window of time, trace by trace, and where cycles are missing.
+//! A capture: the numbers of a time window, trace by trace, and where cycles are missing.
 
 use std::fmt;
 use std::sync::Arc;
@@ -24,13 +24,13 @@ impl NotShown {
     }
 }
 
-/// Cycles that were gone before they were read.
+/// Cycles that were overwritten before they were read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Missing {
     /// They are missing before this point of the series.
     pub before: usize,
-    /// How many. If the core was started anew there, those of its new life only: how many more the
-    /// old one had nobody knows.
+    /// How many. If the core was restarted there, only those of its new life: how many more the old
+    /// life had is unknown.
     pub cycles: u64,
 }
 
@@ -39,10 +39,10 @@ pub struct Missing {
 pub struct Times {
     /// Start of each cycle, s after the capture's zero.
     pub at_s: Vec<f64>,
-    /// Its place on the thread's grid of periods: one more than that of the cycle before, and one
-    /// more for each period that was skipped.
+    /// The cycle's place on the thread's grid of periods: one more than the previous cycle's place,
+    /// and one more for each period that was skipped.
     pub slots: Vec<u64>,
-    /// In which life of the core it was: how often that had been started anew.
+    /// The life of the core in which the cycle was: how often the core had been restarted.
     pub lives: Vec<u32>,
     /// The thread's nominal period, s.
     pub period_s: f64,
@@ -56,18 +56,18 @@ impl Times {
         self.missing.iter().fold(0, |sum, missing| sum.saturating_add(missing.cycles))
     }
 
-    /// How often the core was started anew between two of these cycles.
+    /// How often the core was restarted between two of these cycles.
     pub fn resets(&self) -> u32 {
         let ends = self.lives.first().zip(self.lives.last());
         ends.map_or(0, |(first, last)| last.saturating_sub(*first))
     }
 
-    /// Whether each cycle follows the one before it; what is missing before the first says nothing.
+    /// Whether each cycle follows the one before it. Cycles missing before the first do not matter.
     pub(crate) fn is_whole(&self) -> bool {
         self.missing.iter().all(|missing| missing.before == 0)
     }
 
-    /// That cycles of a trace of this name are missing, if so.
+    /// An error if cycles of the trace with this name are missing.
     pub(crate) fn whole(&self, name: &str) -> Result<(), NotShown> {
         if self.is_whole() {
             return Ok(());
@@ -79,7 +79,7 @@ impl Times {
         })
     }
 
-    /// Cycles that are missing before point `at`, if any are; 0 if nobody knows how many.
+    /// The number of cycles missing before point `at`, if any. 0 if the number is unknown.
     pub(crate) fn missing_before(&self, at: usize) -> Option<u64> {
         let found = self.missing.binary_search_by_key(&at, |missing| missing.before);
         found.ok().map(|place| self.missing[place].cycles)
@@ -89,17 +89,17 @@ impl Times {
 /// A trace in a capture.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Captured {
-    /// Which.
+    /// The trace.
     pub trace: Trace,
-    /// When its values are; traces of one thread share them.
+    /// The times of its values. Traces of one thread share them.
     pub times: Arc<Times>,
-    /// One value for each time; NaN as long as no message had come.
+    /// One value for each time. NaN until the first message.
     pub values: Vec<f64>,
 }
 
 impl Captured {
-    /// The value at a time, that of the last cycle which had begun then; `None` before the first
-    /// cycle, more than two periods after the last, and between cycles of which some are missing.
+    /// The value at a time: that of the last cycle that had begun then. `None` before the first
+    /// cycle, more than two periods after the last, and between cycles if some are missing there.
     pub fn value_at(&self, at_s: f64) -> Option<f64> {
         let times = &*self.times;
         let at = times.at_s.partition_point(|time| *time <= at_s);
@@ -109,8 +109,9 @@ impl Captured {
         (!(is_over || is_missing && since_s > 0.0)).then(|| self.values[at - 1])
     }
 
-    /// The values on the even grid of the thread's periods, which transforms need. In a period that
-    /// the thread skipped its last value stands. The values, and how many such periods there are.
+    /// The values on the even grid of the thread's periods, as transforms need them. In a period
+    /// that the thread skipped, its last value is repeated. Returns the values and the number of
+    /// such periods.
     ///
     /// # Errors
     /// Cycles are missing, or have no value, or more than a twentieth of the periods were skipped.
@@ -123,7 +124,7 @@ impl Captured {
         if let Some(at) = self.values.iter().position(|value| !value.is_finite()) {
             return NotShown::because(format!("cycle {at} of '{name}' has no finite value"));
         }
-        // The counts are those of the core, which may have made them up.
+        // The places come from the core's memory and may be wrong.
         let len = slots[slots.len() - 1].saturating_sub(slots[0]).saturating_add(1) as usize;
         let skipped = len.saturating_sub(self.values.len());
         if skipped > len / 20 {
@@ -140,20 +141,21 @@ impl Captured {
     }
 }
 
-/// A window of time of all traces.
+/// A time window of all traces.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Capture {
-    /// How many came before it.
+    /// How many captures came before it.
     pub number: u64,
-    /// Its zero on the machine's monotonic clock, ns: when the trigger came, or else its beginning.
+    /// Its zero on the machine's monotonic clock, ns: the time of the trigger, or its beginning if
+    /// there was none.
     pub zero_ns: u64,
     /// Whether a trigger started it.
     pub triggered: bool,
-    /// Its beginning and end, s after its zero.
+    /// Its beginning, s after its zero.
     pub from_s: f64,
-    /// As above.
+    /// Its end, s after its zero.
     pub until_s: f64,
-    /// In the order in which they were chosen.
+    /// The traces, in the order in which they were chosen.
     pub traces: Vec<Captured>,
 }
 
@@ -163,7 +165,7 @@ impl Capture {
         self.until_s - self.from_s
     }
 
-    /// How often the core was started anew in it.
+    /// How often the core was restarted in it.
     pub fn resets(&self) -> u32 {
         self.traces.iter().map(|captured| captured.times.resets()).max().unwrap_or(0)
     }

@@ -1,12 +1,12 @@
-//! What a scope is set to, and the limits of that.
+//! The settings of a scope, and their limits.
 
 use serde::{Deserialize, Serialize};
 
-/// Most traces of one scope: more than sixteen lines on one picture nobody tells apart.
+/// Most traces of one scope: nobody can distinguish more than sixteen lines in one picture.
 pub const TRACES_MAX: usize = 16;
 
-/// Most cycles that a scope keeps of a thread; a trace then takes 2 MiB. A window may have half of
-/// them, 13 s at 10 kHz and 131 s at 1 kHz; a longer one is refused.
+/// Most cycles that a scope keeps of a thread. A trace then takes 2 MiB. A window may have half of
+/// them: 13 s at 10 kHz, 131 s at 1 kHz. A longer window is refused.
 pub const POINTS_MAX: usize = 1 << 18;
 
 /// Shortest window: at 10 kHz two cycles.
@@ -19,7 +19,7 @@ pub enum Sweep {
     /// For nothing: the newest window, again and again.
     #[default]
     Roll,
-    /// For the trigger; if that does not come, it goes on without.
+    /// For the trigger. If it does not come, the capture is made without it.
     Auto,
     /// For the trigger.
     Normal,
@@ -42,7 +42,7 @@ impl Sweep {
     }
 }
 
-/// At which way through its level a trace triggers.
+/// The way through its level at which a trace triggers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Slope {
@@ -53,9 +53,9 @@ pub enum Slope {
     Falling,
     /// Either.
     Either,
-    /// No way through it: whenever the trace is above.
+    /// Without crossing: whenever the trace is above the level.
     Above,
-    /// Whenever it is below.
+    /// Whenever the trace is below the level.
     Below,
 }
 
@@ -78,26 +78,27 @@ impl Slope {
 /// What starts a capture.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Trigger {
-    /// Which trace, by its place.
+    /// The trace, by its place.
     pub trace: usize,
-    /// Which way.
+    /// The way.
     pub slope: Slope,
-    /// Through this value, in the trace's unit. Finite.
+    /// The level, in the trace's unit. Finite.
     pub level: f64,
-    /// After a trigger the trace must go back by so much before the next one. Finite, not below 0.
+    /// After a trigger the trace must go back by this much before the next one. Finite, not below
+    /// 0.
     pub hysteresis: f64,
 }
 
-/// What a scope is set to.
+/// The settings of a scope.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ScopeSettings {
-    /// Time of a capture.
+    /// Length of a capture.
     pub window_ns: u64,
-    /// Share of it before the trigger, 0 to 1.
+    /// Part of the window before the trigger, 0 to 1.
     pub pre: f64,
     /// What a capture waits for.
     pub sweep: Sweep,
-    /// What starts it; of no meaning for [`Sweep::Roll`].
+    /// What starts a capture. Ignored with [`Sweep::Roll`].
     pub trigger: Trigger,
 }
 
@@ -113,8 +114,8 @@ impl Default for ScopeSettings {
 }
 
 impl ScopeSettings {
-    /// Looks whether a scope of so many traces, the fastest of whose threads has this period, can
-    /// be set so.
+    /// Checks whether a scope may have these settings, with this many traces. `period_ns` is the
+    /// period of the fastest of their threads.
     ///
     /// # Errors
     /// What is wrong, what was expected, what to change.
@@ -155,14 +156,14 @@ impl ScopeSettings {
         Ok(())
     }
 
-    /// Time of a capture before the trigger, ns.
+    /// Part of a capture before the trigger, ns.
     pub fn before_ns(&self) -> u64 {
         (self.window_ns as f64 * self.pre) as u64
     }
 }
 
-/// The longest window at this period, ns: half of what is kept, so that threads that are read one
-/// after the other, and one that is faster than planned, fit too.
+/// The longest window at this period, ns: half of what is kept. This leaves room for threads that
+/// are read one after another, and for one that is faster than planned.
 pub fn longest_ns(period_ns: u64) -> u64 {
     period_ns.max(1).saturating_mul(POINTS_MAX as u64 / 2)
 }

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::series::{Captured, NotShown};
 
-/// What counts as settled unless something else is asked for: within 2 % of the step.
+/// Default band that counts as settled: within 2 % of the step.
 pub const WITHIN: f64 = 0.02;
 
 /// Part of the time after the step that must be settled; its mean is the steady value.
@@ -13,30 +13,30 @@ const STEADY_PART: f64 = 0.1;
 /// Fewest cycles after the step.
 const CYCLES_MIN: usize = 20;
 
-/// So much more than the trace moved before must it move to be a step.
+/// A step must be larger than the movement of the trace before it by this factor.
 const ABOVE_NOISE: f64 = 5.0;
 
-/// An input that takes more cycles than this from a tenth to nine tenths makes no step.
+/// If an input takes more cycles than this from a tenth to nine tenths, it is no step.
 const STEP_CYCLES_MAX: usize = 2;
 
-/// How a trace follows a step. Times in seconds, values in the trace's unit.
+/// The response of a trace to a step. Times in seconds, values in the trace's unit.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct StepResponse {
-    /// When the step came, after the capture's zero.
+    /// When the step came, s after the capture's zero.
     pub begin_s: f64,
     /// Mean value before the step.
     pub initial: f64,
     /// Mean value in the last tenth of the capture.
     pub steady: f64,
-    /// From 10 % to 90 % of the way, between cycles on a straight line.
+    /// Time from 10 % to 90 % of the way, on a straight line between cycles.
     pub rise_s: f64,
-    /// By how much the peak is beyond the steady value, in percent of the way; 0 if it is not.
+    /// How far the peak is beyond the steady value, in percent of the way; 0 if it is not beyond.
     pub overshoot_percent: f64,
     /// The value furthest along the way.
     pub peak: f64,
-    /// From the step to that.
+    /// Time from the step to the peak.
     pub peak_s: f64,
-    /// From the step until it stays within [`StepResponse::within`].
+    /// Time from the step until the trace stays within [`StepResponse::within`].
     pub settling_s: f64,
     /// Part of the way that counts as settled.
     pub within: f64,
@@ -45,7 +45,7 @@ pub struct StepResponse {
 /// When an input steps, s after the capture's zero.
 ///
 /// # Errors
-/// It does not, or not at once, or more than once.
+/// It does not step, or not at once, or more than once.
 pub fn step_of(input: &Captured) -> Result<f64, NotShown> {
     whole(input)?;
     let name = &input.trace.name;
@@ -78,11 +78,12 @@ pub fn step_of(input: &Captured) -> Result<f64, NotShown> {
     Ok(input.times.at_s[half])
 }
 
-/// How a trace follows a step that came at `begin_s`; settled is within so much of the way, such as
-/// [`WITHIN`].
+/// The response of a trace to a step at `begin_s`. It counts as settled within `within` of the way,
+/// such as [`WITHIN`].
 ///
 /// # Errors
-/// Why it is no response: no step, not at rest before, not settled in the capture, cycles missing.
+/// Why there is no response: no step, not at rest before, not settled in the capture, cycles
+/// missing.
 pub fn step_response(
     response: &Captured,
     begin_s: f64,
@@ -155,12 +156,12 @@ struct Path<'a> {
 }
 
 impl Path<'_> {
-    /// The part of the way after `at` cycles.
+    /// The part of the way reached after `at` cycles.
     fn part(&self, at: usize) -> f64 {
         (self.response.values[self.begin + at] - self.initial) / self.way
     }
 
-    /// Time after the step, and part of the way, one cycle before.
+    /// Time after the step, and part of the way, for the previous cycle.
     fn earlier(&self, at: usize) -> (f64, f64) {
         match at {
             0 => (0.0, (self.before - self.initial) / self.way),
@@ -172,14 +173,14 @@ impl Path<'_> {
         self.response.times.at_s[self.begin + at] - self.begin_s
     }
 
-    /// When it comes to this share of the way for the first time, after the step.
+    /// When it reaches this share of the way for the first time, after the step.
     fn crossing(&self, share: f64) -> Option<f64> {
         let count = self.response.values.len() - self.begin;
         let at = (0..count).find(|at| self.part(*at) >= share)?;
         Some(self.between(at, share))
     }
 
-    /// When it was at `share` between the cycle before `at` and that one.
+    /// When it was at `share` between the cycle before `at` and cycle `at`.
     fn between(&self, at: usize, share: f64) -> f64 {
         let ((from_s, from), (until_s, until)) =
             (self.earlier(at), (self.after_s(at), self.part(at)));
@@ -190,7 +191,7 @@ impl Path<'_> {
         }
     }
 
-    /// When it was within for good, if it was not in cycle `unsettled`.
+    /// When it was within the band for good, given that it was not in cycle `unsettled`.
     fn settled_s(&self, unsettled: usize, within: f64) -> f64 {
         let part = self.part(unsettled);
         if (part - 1.0).abs() <= within {

@@ -1,4 +1,4 @@
-//! Captures that are made up, held against formulas and against scipy.
+//! Synthetic captures, compared with formulas and with scipy.
 
 #[path = "../../../tests/python/scipy.rs"]
 mod scipy;
@@ -43,7 +43,7 @@ fn feed(scope: &mut Scope, number: u64, values: [f64; 3]) {
     feed_at(scope, number, (0, number), values);
 }
 
-/// Feeds a cycle of a life, so many periods after the beginning.
+/// Feeds a cycle of a life, `periods` periods after the beginning.
 fn feed_at(scope: &mut Scope, periods: u64, (life, number): (u32, u64), values: [f64; 3]) {
     let thread = &layout().threads[0];
     let mut record: Record = thread.record();
@@ -53,7 +53,7 @@ fn feed_at(scope: &mut Scope, periods: u64, (life, number): (u32, u64), values: 
     scope.take(thread.id(), &record);
 }
 
-/// A trace of these values, a cycle each.
+/// A trace with these values, one for each cycle.
 fn captured(values: Vec<f64>, period_s: f64) -> Captured {
     let trace = find(&layout(), "node.in_v").expect("it is there").remove(0);
     let count = values.len();
@@ -168,7 +168,7 @@ fn the_lives_of_a_core_are_told_apart() {
     let settings = ScopeSettings { window_ns, pre: 0.5, sweep: Sweep::Single, trigger };
     let mut scope = scope(settings);
     (0..60).for_each(|number| feed(&mut scope, number, [1.0, number as f64, 0.0]));
-    // From 1 to 9, but not of one life: that is no rise. The first two cycles came too late.
+    // From 1 to 9, but not in one life, so it is no rise. The first two cycles came too late.
     (2..20).for_each(|number| feed_at(&mut scope, 80 + number, (1, number), [9.0, 0.0, 0.0]));
     assert_eq!((scope.doing(), scope.life(), scope.lost()), (Doing::Waiting, 1, 2));
     feed_at(&mut scope, 100, (1, 20), [1.0, 0.0, 0.0]);
@@ -179,7 +179,7 @@ fn the_lives_of_a_core_are_told_apart() {
     assert_eq!(first.times.missing, [Missing { before: 9, cycles: 2 }]);
     assert_eq!((capture.resets(), &first.times.lives[8..10]), (1, &[0, 1][..]));
     assert_eq!((first.values[8], first.values[9]), (1.0, 9.0));
-    // What comes after is whole by itself.
+    // The part after the gap is complete by itself.
     let after = scope.window(1_000_000_000 + 81 * PERIOD_NS);
     assert_eq!(after.traces[0].times.missing, [Missing { before: 0, cycles: 2 }]);
     assert_eq!((after.resets(), spectrum(&after.traces[0]).is_ok()), (0, true));
@@ -215,7 +215,7 @@ fn a_capture_whose_core_stops_is_done_when_its_window_is_over() {
 
 #[test]
 fn a_column_is_empty_for_a_gap_of_any_length() {
-    // At the end of a column, within one, two in one, and at the beginning.
+    // Gaps at the end of a column, within one, two in one, and at the beginning.
     for gaps in [vec![500], vec![505], vec![500, 505], vec![1]] {
         let mut it = of(0.001, 1000, |t| (t * 1000.0).round());
         let times = Arc::get_mut(&mut it.times).expect("its own");
@@ -227,7 +227,7 @@ fn a_column_is_empty_for_a_gap_of_any_length() {
         assert!(whole.iter().all(|it| it.min >= gap || it.max < gap), "{gaps:?}: {drawn:?}");
         assert_eq!((whole[0].min, whole[whole.len() - 1].max), (0.0, 999.0));
     }
-    // However many there are, a value stands two columns too late at most.
+    // However many gaps there are, a value is at most two columns too late.
     let mut it = of(0.001, 1000, |t| t);
     Arc::get_mut(&mut it.times).expect("its own").missing =
         (1..1000).map(|before| Missing { before, cycles: 1 }).collect();
@@ -261,7 +261,7 @@ fn figures_and_cursors_read_a_sine() {
 fn a_step_response_of_second_order_is_that_of_the_formula() {
     for z in [0.2, 0.5, 0.7] {
         let damped = (1.0f64 - z * z).sqrt();
-        // The peak, half a turn after the step, is in a cycle.
+        // The peak, half a turn after the step, falls on a cycle.
         let period_s = PI / damped / 2000.0;
         let response = |t: f64| {
             let t = t - 100.0 * period_s;
@@ -281,7 +281,7 @@ fn a_step_response_of_second_order_is_that_of_the_formula() {
         let settled = response(100.0 * period_s + step.settling_s);
         assert!(((settled - 5.0).abs() / 3.0 - 0.02).abs() < 1e-5, "{z}: {step:?} {settled}");
     }
-    // Of first order, where rise and settling are known.
+    // A first-order response, whose rise and settling times are known.
     let first = of(1e-4, 200_000, |t| if t < 1.0 { 0.0 } else { 1.0 - (1.0 - t).exp() });
     let step = step_response(&first, 1.0, 0.02).expect("a step");
     assert!((step.rise_s - 9f64.ln()).abs() < 1e-6 && step.overshoot_percent < 1e-5, "{step:?}");
@@ -330,7 +330,7 @@ fn a_frequency_response_is_that_of_scipy() {
     let settings = FrequencySettings { segment: Some(1000), coherence_min: 0.9 };
     let ours = frequency_response(&input, &output, &settings).expect("excited");
     assert_eq!(theirs.len(), 4 * ours.points.len());
-    // What is not shown was not excited: there both say what their rounding makes of nothing.
+    // Points that are not shown were not excited: there both results are only rounding errors.
     for (it, theirs) in ours.points.iter().zip(theirs.chunks(4)).filter(|(it, _)| it.shown) {
         let flat = [it.frequency_hz, it.gain_db, it.phase_deg, it.coherence];
         hold("response", &flat, theirs, 1e-9);

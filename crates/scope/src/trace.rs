@@ -1,4 +1,4 @@
-//! Which numbers of a run are looked at: a name becomes a trace.
+//! Which numbers of a run are shown: from a name to a trace.
 
 use std::ops::Range;
 
@@ -10,7 +10,7 @@ use sinew_spec::suggest;
 
 use crate::settings::TRACES_MAX;
 
-/// A number of the records, cycle by cycle.
+/// One number of the records, cycle by cycle.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trace {
     /// `node.signal`, `node.signal[i]`, `node.port`, `node.port.field` or `node.port.field[i]`.
@@ -19,14 +19,14 @@ pub struct Trace {
     pub unit: String,
     /// What it is, one sentence.
     pub doc: String,
-    /// Not empty: the number is an index into these words.
+    /// If not empty, the number is an index into these words.
     pub labels: Vec<String>,
-    /// In whose records it stands.
+    /// The thread whose records contain it.
     pub thread: ThreadId,
     source: Source,
 }
 
-/// Where in a record.
+/// The place in a record.
 #[derive(Clone, Debug, PartialEq)]
 enum Source {
     Signal(usize),
@@ -54,17 +54,17 @@ impl Trace {
         }
     }
 
-    /// The word for a value, if it is a state.
+    /// The word for a value, if the number is a state.
     pub fn label(&self, value: f64) -> Option<&str> {
         let is_index = value >= 0.0 && value.fract() == 0.0;
-        // A greater number than there are words has none.
+        // A number beyond the words has none.
         let label = || self.labels.get(value as usize).map(String::as_str);
         is_index.then(label).flatten().filter(|label| !label.is_empty())
     }
 }
 
-/// Every trace of a run, in the order of threads and nodes. Of a run that nobody observes those of
-/// signals only.
+/// All traces of a run, in the order of threads and nodes. If no node observes the run, only traces
+/// of signals.
 pub fn all(layout: &RunLayout) -> Vec<Trace> {
     let nodes = layout.threads.iter().flat_map(|thread| {
         let each = |_: &str, count: usize| 0..count;
@@ -74,10 +74,11 @@ pub fn all(layout: &RunLayout) -> Vec<Trace> {
 }
 
 /// The traces that a name stands for: several if it names a signal or field of several numbers, or
-/// a port whose message has several. Of the others none is made: a message may have a million.
+/// a port whose message has several. Traces of other numbers are not made: a message may have a
+/// million.
 ///
 /// # Errors
-/// There is none, or there are more than [`TRACES_MAX`]: why, and what there is.
+/// There is none, or there are more than [`TRACES_MAX`]. The error says why, and what exists.
 pub fn find(layout: &RunLayout, name: &str) -> Result<Vec<Trace>, String> {
     let Some((node, rest)) = name.split_once('.') else {
         let known = layout.threads.iter().flat_map(|thread| &thread.nodes);
@@ -119,7 +120,7 @@ pub fn find(layout: &RunLayout, name: &str) -> Result<Vec<Trace>, String> {
     }
 }
 
-/// Which numbers of what is called `whole` a name stands for; there are `count`.
+/// The numbers of `whole` that a name stands for. `whole` has `count` numbers.
 fn named(name: &str, whole: &str, count: usize) -> Range<usize> {
     let is_all = whole
         .strip_prefix(name)
@@ -134,7 +135,7 @@ fn named(name: &str, whole: &str, count: usize) -> Range<usize> {
     }
 }
 
-/// Why a name, which goes on with `rest` behind that of a node, stands for nothing of that node.
+/// Why a name stands for nothing of a node. In the name, `rest` follows the node's name.
 fn nothing(
     layout: &RunLayout,
     (thread, node): (&ThreadLayout, &NodeLayout),
@@ -160,7 +161,7 @@ fn nothing(
 /// The one trace that a name stands for.
 ///
 /// # Errors
-/// As for [`find`]; or the name stands for several.
+/// As for [`find`], or the name stands for several traces.
 pub fn find_one(layout: &RunLayout, name: &str) -> Result<Trace, String> {
     let mut found = find(layout, name)?;
     if found.len() == 1 {
@@ -183,7 +184,7 @@ fn no_messages(layout: &RunLayout, name: &str, port: &PortLayout) -> String {
     format!("'{name}': the messages of port '{}' are in no record", port.name)
 }
 
-/// What of a node can be looked at, in words.
+/// The numbers of a node that can be shown, in words.
 fn parts(node: &NodeLayout) -> String {
     let signals = node.signals.iter().map(|it| it.name.as_str());
     let ports = node.ports.iter().filter(|port| port.linked).map(|it| it.name.as_str());
@@ -194,7 +195,7 @@ fn parts(node: &NodeLayout) -> String {
     }
 }
 
-/// Which numbers are wanted of so many that are called so.
+/// Selects numbers, given a name and how many numbers it has.
 type Places<'a> = &'a dyn Fn(&str, usize) -> Range<usize>;
 
 fn of_node<'a>(

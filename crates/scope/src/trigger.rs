@@ -6,7 +6,7 @@ use crate::settings::{Slope, Trigger};
 #[derive(Clone, Debug)]
 pub(crate) struct Watched {
     trigger: Trigger,
-    /// Seen far enough below the level, to rise through it; as far above, to fall.
+    /// The trace was far enough below the level to rise through it, or far enough above to fall.
     was_below: bool,
     was_above: bool,
 }
@@ -16,7 +16,7 @@ impl Watched {
         Watched { trigger, was_below: false, was_above: false }
     }
 
-    /// Whether this value triggers. One that is not finite never does.
+    /// Whether this value triggers. A value that is not finite never does.
     pub(crate) fn takes(&mut self, value: f64) -> bool {
         if !value.is_finite() {
             return false;
@@ -34,7 +34,7 @@ impl Watched {
         }
     }
 
-    /// Cycles are missing: nobody knows what the trace did.
+    /// Cycles are missing: what the trace did meanwhile is unknown.
     pub(crate) fn forget(&mut self) {
         (self.was_below, self.was_above) = (false, false);
     }

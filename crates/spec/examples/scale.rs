@@ -1,7 +1,7 @@
 //! Times check and plan of generated graphs: `cargo run --release -p sinew-spec --example scale`.
 //!
-//! Each graph is four domains, each a chain of filters on two threads; the chains of the domains
-//! follow each other. Prints the median and the range of some rounds, and the time per node.
+//! Each graph has four domains, each a chain of filters on two threads; the chains of the domains
+//! follow each other. Prints the median and the range of several rounds, and the time per node.
 
 use std::fmt::Write;
 use std::time::Instant;

@@ -1,19 +1,19 @@
-//! For tests of kinds: a node with nothing around it, as a graph would make it.
+//! For tests of kinds: a single node, as a graph would make it.
 
 use sinew_plan::catalogue::{Kind, Port};
 use sinew_plan::plan::{Node, TargetMachine};
 
 use crate::{SpecSource, compile, render};
 
-/// A node of this kind in a realtime domain of 1 ms, with defaults but for `given`: lines of YAML
-/// for the node. `graph` are lines for the graph, such as `messages: {axis: {position_rad: f64}}`.
-/// None of its ports need a link or a safe value.
+/// A node of this kind in a realtime domain of 1 ms. Its values are defaults except for `given`,
+/// which are lines of YAML for the node. `graph` has lines for the graph, such as
+/// `messages: {axis: {position_rad: f64}}`. None of its ports need a link or a safe value.
 ///
 /// # Errors
-/// What the compiler says of such a graph, as it is shown to people.
+/// The compiler's errors for such a graph, as they are shown to people.
 ///
 /// # Panics
-/// As [`compile`].
+/// Like [`compile`].
 pub fn alone(kind: &'static Kind, given: &[(&str, &str)], graph: &str) -> Result<Node, String> {
     let port = |port: &Port| Port { optional: true, safe: &[], ..*port };
     let ports = kind.ports.iter().map(port).collect::<Vec<_>>().leak();

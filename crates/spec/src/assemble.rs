@@ -1,4 +1,4 @@
-//! The last step: a graph without errors becomes a plan. Here every link option is decided.
+//! The last step: a graph without errors becomes a plan. Every link option is decided here.
 
 use sinew_plan::plan::{
     Link, Node, Plan, Realtime, Role, ServiceDomain, SpecText, TargetMachine, Wait,
@@ -16,8 +16,8 @@ use crate::place::{Graph, Home, Reach, cpus, periods, release, threads};
 use crate::requires;
 use crate::shapes::shape;
 
-/// Makes the plan, of which nothing depends on a machine yet; `None` if releases or periods are
-/// wrong, which is reported.
+/// Makes the plan; nothing in it depends on a machine yet. `None` if releases or periods are wrong,
+/// which is reported.
 pub(crate) fn plan(graph: &Graph<'_, '_>) -> Option<Plan> {
     let Graph { draft, homes, .. } = graph;
     let mut notes = Vec::new();
@@ -77,7 +77,7 @@ pub(crate) fn plan(graph: &Graph<'_, '_>) -> Option<Plan> {
     Some(plan)
 }
 
-/// Settles what depends on the machine: the CPUs of threads, how links wait, their shapes.
+/// Decides what depends on the machine: the CPUs of threads, how links wait, their shapes.
 pub(crate) fn settle(plan: &mut Plan, machine: &TargetMachine) {
     cpus(plan, machine);
     park_if_crowded(plan, machine);
@@ -102,9 +102,9 @@ pub(crate) fn node(draft: &Draft<'_>, at: usize, domain: usize, thread: usize) -
     })
 }
 
-/// Domains in the order in which they stop, and the place of each in it: the core, who commands
-/// before who obeys; then the services, who reads before who writes, who sends packets before who
-/// answers them, and who stands further down in the spec before who stands above.
+/// Domains in the order in which they stop, and the place of each domain in that order. First the
+/// core: domains that command before those that obey. Then the services: readers before writers,
+/// senders of packets before those that answer them, and otherwise the later one in the spec first.
 fn stop_order(graph: &Graph<'_, '_>) -> (Vec<usize>, Vec<usize>) {
     let count = graph.draft.domains.len();
     let home = |node: usize| graph.homes[node].domain;
@@ -150,14 +150,14 @@ fn links(graph: &Graph<'_, '_>, notes: &mut Vec<String>) -> Vec<Link> {
     decided.collect()
 }
 
-/// A link between nodes that live there.
+/// A link between nodes with these homes.
 pub(crate) fn link(draft: &Draft<'_>, joined: &Joined<'_, '_>, (a, b): (Home, Home)) -> Link {
     let guest = [a, b].iter().any(|home| draft.domains[home.domain].guest().is_some());
     decide(joined, Reach::of(draft, a, b), guest, a, b)
 }
 
-/// With more realtime threads that poll than CPUs, each would poll away the time of who it waits
-/// for.
+/// If more realtime threads poll than there are CPUs, each would use up the time of the thread that
+/// it waits for.
 fn park_if_crowded(plan: &mut Plan, machine: &TargetMachine) {
     let threads = firewall::threads(plan);
     let cpu = |row: &ThreadWaits| plan.domains[row.domain].threads()[row.thread].cpu;

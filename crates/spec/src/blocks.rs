@@ -1,5 +1,5 @@
-//! What stands behind the ports of blocks: ports of nodes, found once, from the innermost block
-//! outwards. With them links become links between nodes, and blocks are gone.
+//! Finds the ports of nodes behind the ports of blocks, once, from the innermost block outwards.
+//! With them every link becomes a link between nodes, and no block remains.
 
 use std::slice;
 
@@ -19,15 +19,15 @@ pub(crate) struct Behind {
     pub(crate) complete: Vec<bool>,
 }
 
-/// What a name in a scope stands for: a port of a node, or of a block.
+/// What a name in a scope means: a port of a node, or of a block.
 #[derive(Clone, Copy)]
 pub(crate) enum Found {
     End(End),
     Gate(usize, usize),
 }
 
-/// Most ports that stand behind the ports of all blocks together, and most links that these make
-/// of one: nested blocks could else multiply them without bound.
+/// Most ports behind the ports of all blocks together, and most links that these make from one
+/// link: otherwise nested blocks could multiply them without bound.
 pub(crate) const MOST: usize = 100_000;
 
 /// Counts up to [`MOST`].
@@ -35,7 +35,7 @@ pub(crate) const MOST: usize = 100_000;
 pub(crate) struct Count(usize);
 
 impl Count {
-    /// Whether so many more are not too many; `tell` says so at the first that are.
+    /// Whether `more` of them are still within the limit; `tell` reports the first excess.
     pub(crate) fn add(&mut self, more: usize, tell: impl FnOnce()) -> bool {
         let before = self.0;
         self.0 = before.saturating_add(more);
@@ -46,13 +46,13 @@ impl Count {
     }
 }
 
-/// Finds what stands behind the ports of all blocks; reports what is not there.
+/// Finds the ports behind the ports of all blocks; reports names that do not exist.
 pub(crate) fn behind(draft: &Draft<'_>) -> Behind {
     let none = vec![Vec::new(); draft.blocks.len()];
     let complete = draft.blocks.iter().map(|block| block.complete).collect();
     let mut behind = Behind { inputs: none.clone(), outputs: none, complete };
     let mut count = Count::default();
-    // Who stands inside another one comes after it.
+    // A block inside another one comes after it.
     for (at, block) in draft.blocks.iter().enumerate().rev() {
         behind.inputs[at] = behind.ends(draft, at, &block.inputs, Direction::In, &mut count);
         behind.outputs[at] = behind.ends(draft, at, &block.outputs, Direction::Out, &mut count);
@@ -61,7 +61,7 @@ pub(crate) fn behind(draft: &Draft<'_>) -> Behind {
 }
 
 impl Behind {
-    /// The ends behind the ports of one side of a block.
+    /// The ends behind the ports on one side of a block.
     fn ends<'a>(
         &mut self,
         draft: &Draft<'a>,
@@ -102,9 +102,9 @@ impl Behind {
     }
 }
 
-/// What the spec means by a node and a port of it in a scope. What is not there is reported; the
-/// error is then the node that has no such port, if there is one. `of_gate` says that it stands
-/// behind a port of a block, and not at the end of a link.
+/// What the spec means by a node and a port of it in a scope. A name that does not exist is
+/// reported; the error is then the node that has no such port, if the node exists. `of_gate` says
+/// that the name is behind a port of a block, and not at the end of a link.
 pub(crate) fn find<'a>(
     draft: &Draft<'a>,
     scope: usize,

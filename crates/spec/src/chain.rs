@@ -1,19 +1,20 @@
-//! The longest chain of nodes that wait for each other within one cycle: what a period must hold.
+//! The longest chain of nodes that wait for each other within one cycle: the period must hold it.
 
 use sinew_plan::plan::{Link, Plan};
 
 use crate::order::sort;
 
-/// A chain of nodes of the core; each but the first reads, without delay, from the one before it.
+/// A chain of nodes of the core; each except the first reads, without delay, from the one before
+/// it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Chain {
     /// Indices into [`Plan::nodes`].
     pub nodes: Vec<usize>,
-    /// Indices into [`Plan::links`], one between each two nodes.
+    /// Indices into [`Plan::links`], one between each two neighbours.
     pub links: Vec<usize>,
 }
 
-/// The best way to a node: what it sums up to, how many nodes it has, and its last link.
+/// The best chain up to a node: its sum, its number of nodes, and its last link.
 #[derive(Clone, Copy, Default)]
 struct Best {
     sum_ns: u64,
@@ -22,9 +23,9 @@ struct Best {
 }
 
 impl Chain {
-    /// The chain whose nodes take longest together, by what `time_ns` says of each; of equal ones
-    /// that with the most nodes. Services are in no chain: no node of the core waits for them.
-    /// Empty if there is no core.
+    /// The chain whose nodes take longest together, with the time of each given by `time_ns`; among
+    /// equal ones the chain with the most nodes. Services are in no chain: no node of the core
+    /// waits for them. Empty if there is no core.
     pub fn longest(plan: &Plan, time_ns: impl Fn(usize) -> u64) -> Chain {
         let counts = |link: &Link| {
             !link.delay && !plan.is_service(link.from.node) && !plan.is_service(link.to.node)

@@ -1,4 +1,4 @@
-//! The core of a graph without its services, as a spec of its own: to be measured on its own.
+//! The core of a graph without its services, as a spec that can be measured alone.
 
 use std::collections::HashSet;
 
@@ -8,9 +8,10 @@ use sinew_plan::plan::Plan;
 use crate::diagnostic::Report;
 use crate::yaml;
 
-/// The spec of the core of `plan`, which was made of `text`: without services and the links to
-/// them, as JSON, which is YAML too. Late cycles are counted and a full queue drops, so that what
-/// is slow is measured and no fault. `None` if the text is no YAML, or a bare list of nodes.
+/// The spec of the core of `plan`, which was made from `text`: without services and the links to
+/// them, as JSON, which is YAML too. Late cycles are counted and a full queue drops messages, so
+/// that slowness is measured and is not a fault. `None` if the text is not YAML, or a bare list of
+/// nodes.
 pub fn core_of(text: &str, plan: &Plan) -> Option<String> {
     let mut root = yaml::item_json(&yaml::parse(text, 0, &Report::default())?);
     let domains = plan.domains.iter().filter(|domain| domain.realtime().is_some());
@@ -39,7 +40,7 @@ fn name_of(node: &Json) -> Option<&str> {
     node.get("name").or(node.get("kind"))?.as_str()
 }
 
-/// Leaves the links to these nodes, and ports that have any.
+/// Keeps only links to these nodes, and ports that still have a link.
 fn keep_links(node: &mut Json, nodes: &HashSet<&str>) {
     let Some(ports) = node.get_mut("ports").and_then(Json::as_object_mut) else { return };
     for links in ports.values_mut().filter_map(Json::as_array_mut) {

@@ -9,12 +9,12 @@ use sinew_plan::{Data, Item, LineStarts, Secrets, Span};
 
 use crate::SpecSource;
 
-/// Most diagnostics of one spec; past it the rest is only counted, so that a hostile spec cannot
-/// make us search names without end.
+/// Most diagnostics of one spec; further ones are only counted, so that a hostile spec cannot cause
+/// endless searches for similar names.
 pub const DIAGNOSTICS_MAX: usize = 200;
 
-/// Longest message and longest help, in characters: they quote the spec, and what is hostile there
-/// is cut here.
+/// Longest message and longest help, in characters: both quote the spec, and a hostile quote is cut
+/// here.
 const WORDS_LEN_MAX: usize = 1000;
 
 /// One error in a spec.
@@ -22,15 +22,15 @@ const WORDS_LEN_MAX: usize = 1000;
 pub struct Diagnostic {
     /// The file as the user named it, or the option that holds the error.
     pub file: String,
-    /// Line from 1; 0 if the error stands in no line of the file.
+    /// Line from 1; 0 if the error is not in a line of the file.
     pub line: usize,
     /// Column from 1, in characters; 0 like `line`.
     pub column: usize,
-    /// Length in characters, at least 1; it does not go past the end of the line.
+    /// Length in characters, at least 1; never past the end of the line.
     pub length: usize,
     /// What is wrong.
     pub message: String,
-    /// What to write instead; empty if there is nothing to be said.
+    /// What to write instead; empty if there is no advice.
     pub help: String,
 }
 
@@ -55,11 +55,11 @@ impl Diagnostic {
     }
 }
 
-/// What others than the compiler find wrong with a spec: where, what, and what to write instead.
+/// An error in a spec that the compiler did not find: where, what, and what to write instead.
 pub type Finding = (Span, String, String);
 
-/// What others than the compiler find wrong with a good spec, as the compiler would say it: in the
-/// order of the text, at most [`DIAGNOSTICS_MAX`].
+/// Errors that others found in a spec that the compiler accepts, as the compiler would show them:
+/// in the order of the text, at most [`DIAGNOSTICS_MAX`].
 pub fn diagnose(
     source: &SpecSource<'_>,
     found: impl IntoIterator<Item = Finding>,
@@ -67,7 +67,7 @@ pub fn diagnose(
     Report::default().diagnostics(source, found)
 }
 
-/// The diagnostics with the lines they speak of, as rustc shows them. `text` is the spec.
+/// The diagnostics with the lines that they refer to, as rustc shows them. `text` is the spec.
 pub fn render(diagnostics: &[Diagnostic], text: &str, color: bool) -> String {
     render_each(diagnostics, text, color).collect()
 }
@@ -112,13 +112,13 @@ struct Problem {
     help: String,
 }
 
-/// Collects problems: all who read the spec share it.
+/// Collects problems; shared by everything that reads the spec.
 #[derive(Default)]
 pub(crate) struct Report {
     problems: RefCell<Vec<Problem>>,
     left_out: Cell<usize>,
-    /// What came from outside of the spec, by where it stands: how it is written, and as what it is
-    /// read. That there is nothing of it is reported already.
+    /// Values that came from outside of the spec, by their place: the text of the spec, and the
+    /// value that was read. If the value is `None`, that is reported already.
     taken: RefCell<HashMap<Span, (String, Option<String>)>>,
 }
 
@@ -128,7 +128,7 @@ impl Report {
         self.error_with(span, || (message.into(), help.into()));
     }
 
-    /// Adds a problem whose texts cost a search among names: past the limit they are not made.
+    /// Adds a problem whose texts need a search among names; past the limit they are not made.
     pub(crate) fn error_with(&self, span: Span, texts: impl FnOnce() -> (String, String)) {
         if self.problems.borrow().len() == DIAGNOSTICS_MAX {
             self.left_out.update(|count| count + 1);
@@ -147,12 +147,12 @@ impl Report {
         self.problems.borrow_mut().push(Problem { span, message: cut(message), help: cut(help) });
     }
 
-    /// A single value has got what it names of what is outside of the spec.
+    /// Records that a single value was filled from outside of the spec.
     pub(crate) fn took(&self, span: Span, written: String, value: Option<String>) {
         self.taken.borrow_mut().insert(span, (written, value));
     }
 
-    /// Whether a piece names something outside of the spec that is not to be had.
+    /// Whether a piece refers to something outside of the spec that does not exist.
     pub(crate) fn lacks(&self, item: &Item) -> bool {
         let taken = self.taken.borrow();
         match &item.data {
@@ -163,7 +163,7 @@ impl Report {
         }
     }
 
-    /// How a value is written, if some of it came from outside.
+    /// The text of a value in the spec, if some of it came from outside.
     pub(crate) fn written(&self, item: &Item) -> Option<String> {
         match &item.data {
             Data::Scalar { .. } => Some(self.taken.borrow().get(&item.span)?.0.clone()),
@@ -186,7 +186,7 @@ impl Report {
         self.problems.borrow().is_empty()
     }
 
-    /// All of them and what others found, in the order of the text.
+    /// All problems and what others found, in the order of the text.
     pub(crate) fn diagnostics(
         self,
         source: &SpecSource<'_>,
@@ -202,7 +202,7 @@ impl Report {
             problem.help = secrets.hide(&problem.help).into_owned();
         }
         problems.sort_by_key(|problem| (problem.span.source, problem.span.start));
-        // A link into a block stands for several: what is wrong with it is said once.
+        // A link into a block stands for several links: its error is shown once.
         let mut said = HashSet::new();
         problems.retain(|problem| said.insert(problem.clone()));
         let lines = LineStarts::new(source.text);
@@ -222,7 +222,7 @@ impl Report {
     }
 }
 
-/// A text that is not too long.
+/// The text, cut if it is too long.
 fn cut(mut text: String) -> String {
     if let Some((end, _)) = text.char_indices().nth(WORDS_LEN_MAX) {
         text.truncate(end);

@@ -1,5 +1,5 @@
-//! The spec as the user wrote it, read by the tables of keys and by the kinds of its nodes. Names
-//! of other nodes and domains are still only names here.
+//! The spec as the user wrote it, read by the tables of keys and the kinds of its nodes. Other
+//! nodes and domains are still referred to by name here.
 
 mod block;
 mod domain;
@@ -40,33 +40,33 @@ pub(crate) struct Draft<'a> {
     pub(crate) name: &'a str,
     /// Whether the services outlive the core.
     pub(crate) hold: bool,
-    /// What is required of the graph as a whole.
+    /// The requirements of the graph as a whole.
     pub(crate) requires: Vec<Required>,
     pub(crate) domains: Vec<Domain<'a>>,
     pub(crate) hosts: Vec<Host<'a>>,
-    /// Host of domains that name none.
+    /// The host of domains that name none.
     pub(crate) host: Option<Named<'a>>,
-    /// Names of domains that are reported already and stand for nothing.
+    /// Names of invalid domains, which are reported already.
     pub(crate) refused: Vec<&'a str>,
     /// All nodes, in the order of the text.
     pub(crate) nodes: Vec<Node<'a>>,
-    /// All blocks; who stands inside another one comes after it.
+    /// All blocks; a block inside another one comes after it.
     pub(crate) blocks: Vec<Block<'a>>,
-    /// Whether it is only a list of nodes.
+    /// Whether the spec is only a list of nodes.
     pub(crate) is_bare_list: bool,
     /// All nodes and blocks by scope and name.
     members: HashMap<(usize, &'a str), Member>,
     /// The images of guests that were read.
     pub(crate) images: &'a [GuestImage],
-    /// The file as the user named it.
+    /// The file, as the user named it.
     pub(crate) file: &'a str,
     pub(crate) lines: &'a LineStarts,
-    /// Where all that is wrong is said.
+    /// Collects all errors.
     pub(crate) report: &'a Report,
 }
 
 /// Reads the tree. `None` if it is too large to be a graph. A bare list of nodes is one service
-/// domain. `name` is that of a graph that does not say its own.
+/// domain. `name` is used for a graph that does not name itself.
 pub(crate) fn read<'a>(
     root: &'a Item,
     source: &SpecSource<'a>,
@@ -137,7 +137,7 @@ pub(crate) fn read<'a>(
     Some(draft)
 }
 
-/// The name of a domain that is not there; reports it.
+/// A name that no domain has; it is reported.
 fn unknown<'a>(
     named: Named<'a>,
     domains: &[Domain<'_>],
@@ -154,13 +154,13 @@ fn unknown<'a>(
 }
 
 impl<'a> Draft<'a> {
-    /// The name of a node, with those of the blocks it stands in: `auth/check`.
+    /// The name of a node after the names of the blocks that contain it: `auth/check`.
     pub(crate) fn name(&self, node: usize) -> Cow<'a, str> {
         let node = &self.nodes[node];
         self.full_name(node.scope, node.name.text)
     }
 
-    /// The name of something in a scope, with those of the blocks around it.
+    /// The name of something in a scope, after the names of the blocks around it.
     pub(crate) fn full_name<'n>(&self, scope: usize, name: &'n str) -> Cow<'n, str> {
         let inside = |full: Cow<'n, str>, block: &Block<'_>| {
             Cow::Owned(format!("{}/{full}", block.name.text))

@@ -1,8 +1,9 @@
-//! Changes single values in the text of a spec. Comments, order, quotes, line breaks and all else
-//! that was not meant stay as they are, byte for byte.
+//! Changes single values in the text of a spec. Comments, order, quotes, line breaks and everything
+//! else stay as they are, byte for byte.
 //!
-//! A wrong edit of YAML is silent, so each one is proved: the new text is read again, and must be
-//! the old tree with that one change. What is not is refused, and the user is told what to write.
+//! A wrong edit of YAML goes unnoticed, so each one is checked: the new text is read again, and
+//! must give the old tree with that one change. Otherwise the edit is refused, and the user is told
+//! what to write.
 
 mod marks;
 mod places;
@@ -38,8 +39,8 @@ pub struct Change {
     pub to: Vec<PathStep>,
     /// The key as it is written.
     pub key: String,
-    /// YAML on one line, put in as it is; a value that stands there gives way. `None`: the key goes
-    /// away, if it is there.
+    /// YAML on one line, inserted as it is; it replaces an existing value. `None`: the key is
+    /// removed, if it exists.
     pub value: Option<String>,
 }
 
@@ -60,11 +61,11 @@ impl fmt::Display for CannotEdit {
 
 impl std::error::Error for CannotEdit {}
 
-/// The text with all changes, one after the other: each sees what those before it left. Reads the
-/// text twice for each of them.
+/// The text with all changes, made one after the other: each sees the result of those before it.
+/// Reads the text twice for each change.
 ///
 /// # Errors
-/// The first change that cannot be made; then none is.
+/// The first change that cannot be made; then no change is made.
 pub fn edit(text: &str, changes: &[Change]) -> Result<String, CannotEdit> {
     let (now, lines) = (text.to_owned(), LineStarts::new(text));
     let mut sheet = Sheet { now, lines, tree: tree(text)?, past: Vec::new() };
@@ -95,7 +96,7 @@ fn tree(text: &str) -> Result<Item, CannotEdit> {
     }
 }
 
-/// A place in the text as it is now, and what is wrong there.
+/// A place in the current text, and what is wrong there.
 type Refusal = (usize, String);
 
 /// A text on which changes are made.
@@ -104,7 +105,7 @@ struct Sheet {
     /// LineStarts of the text before all changes.
     lines: LineStarts,
     tree: Item,
-    /// What was done, the first change first.
+    /// The splices of the changes so far, the first change first.
     past: Vec<Vec<Splice>>,
 }
 
@@ -152,7 +153,7 @@ impl Sheet {
         Ok(())
     }
 
-    /// What stands at the end of a path; refused if it stands elsewhere too, by an alias.
+    /// The piece at the end of a path; refused if an alias repeats it elsewhere.
     fn find<'s, 'm>(
         &'s self,
         marks: &'m Marks,
@@ -206,7 +207,7 @@ impl Sheet {
         Err((mark.start, why))
     }
 
-    /// Refuses to take a piece away whose anchors are used behind `end`.
+    /// Refuses to remove a piece whose anchors are used after `end`.
     fn is_free(&self, marks: &Marks, mark: &Mark, end: usize) -> Result<(), Refusal> {
         if marks.aliases.get(&mark.anchor).is_some_and(|alias| alias.start >= end) {
             self.is_single(marks, mark)?;
@@ -269,7 +270,7 @@ fn change_tree(root: &mut Item, change: &Change, value: Option<Item>) -> Option<
     Some(())
 }
 
-/// Whether two trees say the same, wherever it stands.
+/// Whether two trees have the same content, regardless of places.
 fn same(one: &Item, other: &Item) -> bool {
     match (&one.data, &other.data) {
         (Data::List(ones), Data::List(others)) => {

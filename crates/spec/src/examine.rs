@@ -13,11 +13,11 @@ use crate::yaml::{self, TEXT_LEN_MAX};
 use crate::{SpecSource, assemble, draft, flows, guest, hosts, join, limits, options, outside};
 use crate::{place, requires, units};
 
-/// The tree of a text, whatever graph it is of.
+/// The tree of a text, independent of its meaning.
 ///
 /// # Errors
-/// It is no YAML, holds a key twice, or goes past a limit of [`compile`]: all that is wrong, with
-/// its place.
+/// The text is not YAML, holds a key twice, or exceeds a limit of [`compile`]: all errors, with
+/// their places.
 pub fn read(source: &SpecSource<'_>) -> Result<Item, Vec<Diagnostic>> {
     let report = Report::default();
     let root = match within_limit(source, &report) {
@@ -30,7 +30,7 @@ pub fn read(source: &SpecSource<'_>) -> Result<Item, Vec<Diagnostic>> {
     }
 }
 
-/// Whether the text may be read; reports a longer one.
+/// Whether the text is short enough to be read; reports one that is not.
 fn within_limit(source: &SpecSource<'_>, report: &Report) -> bool {
     let len = source.text.len();
     if len > TEXT_LEN_MAX {
@@ -44,10 +44,11 @@ fn within_limit(source: &SpecSource<'_>, report: &Report) -> bool {
     len <= TEXT_LEN_MAX
 }
 
-/// Compiles a spec for a machine. Linear in the length of the text, apart from a heap's logarithm.
+/// Compiles a spec for a machine. Linear in the length of the text, except for the logarithm of a
+/// heap.
 ///
 /// # Errors
-/// Everything that is wrong with the spec, in the order of the text (at most
+/// All errors of the spec, in the order of the text (at most
 /// [`DIAGNOSTICS_MAX`](crate::diagnostic::DIAGNOSTICS_MAX)).
 ///
 /// # Panics
@@ -60,10 +61,10 @@ pub fn compile(
     examine(source, catalogue, machine).finish(source, [])
 }
 
-/// As [`compile`], for who looks for errors of its own in what comes of it.
+/// Like [`compile`], for a caller that looks for further errors in the result.
 ///
 /// # Panics
-/// As [`compile`].
+/// Like [`compile`].
 pub fn examine(
     source: &SpecSource<'_>,
     catalogue: &[&'static Kind],
@@ -74,9 +75,9 @@ pub fn examine(
     Examined { plan, report }
 }
 
-/// What was compiled, good or not.
+/// The result of compiling a spec, good or not.
 pub struct Examined {
-    /// The plan; of a faulty graph its parts ([`Plan::left_out`]), or nothing.
+    /// The plan; for a faulty graph its parts ([`Plan::left_out`]) or `None`.
     pub plan: Option<Plan>,
     report: Report,
 }
@@ -87,10 +88,10 @@ impl Examined {
         self.report.is_empty()
     }
 
-    /// The plan, if neither the compiler nor anybody else found anything wrong.
+    /// The plan, if neither the compiler nor anything else found an error.
     ///
     /// # Errors
-    /// What all of them found, as [`compile`] says it.
+    /// All errors that were found, as in [`compile`].
     pub fn finish(
         self,
         source: &SpecSource<'_>,
@@ -161,7 +162,7 @@ fn build(
     Some(plan)
 }
 
-/// The host whose part is wanted; reports one that the graph does not have.
+/// The host whose part is wanted; reports a name that is not a host of the graph.
 fn own_host(draft: &draft::Draft<'_>, source: &SpecSource<'_>) -> Option<usize> {
     let name = source.host?;
     let found = draft.hosts.iter().position(|host| host.name.text == name);
@@ -172,7 +173,7 @@ fn own_host(draft: &draft::Draft<'_>, source: &SpecSource<'_>) -> Option<usize> 
     found
 }
 
-/// A plan with all that depends on the machine, proved to keep services and core apart.
+/// A plan with everything that depends on the machine, checked by the firewall.
 fn settled(mut plan: Plan, machine: &TargetMachine, report: &Report) -> Plan {
     assemble::settle(&mut plan, machine);
     for what in Firewall::of(&plan, machine).violations {
@@ -183,8 +184,7 @@ fn settled(mut plan: Plan, machine: &TargetMachine, report: &Report) -> Plan {
     plan
 }
 
-/// A machine on which a part finds all that it asks for: what that of its host has, only that host
-/// knows.
+/// A machine that has everything a part asks for: only the host itself knows what its machine has.
 fn roomy(part: &Plan) -> TargetMachine {
     let threads = part.domains.iter().flat_map(|domain| domain.threads());
     let named: Vec<u32> = threads.clone().filter_map(|thread| thread.cpu).collect();

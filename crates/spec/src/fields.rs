@@ -1,5 +1,5 @@
-//! A mapping of the spec, read by its table of keys: what is unknown, missing or out of limits is
-//! reported, and what is absent takes the table's default.
+//! A mapping of the spec, read by its table of keys: unknown, missing and bad values are reported,
+//! and the table's default replaces an absent value.
 
 use std::collections::BTreeSet;
 
@@ -11,11 +11,11 @@ use crate::keys::{AUTO, Key, NAME_LEN_MAX, Shape, Table};
 use crate::nearest::suggest;
 use crate::value::{percent, read, scalar, taken};
 
-/// What to write instead of a key that begins with a digit: it was part of a number with a comma.
+/// Help for a key that begins with a digit: it was part of a number with a decimal comma.
 const AFTER_COMMA: &str =
     "between { and } a comma begins a new key: write a number with a decimal point, such as 3.5";
 
-/// A name and where it stands.
+/// A name and its place.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Named<'a> {
     pub(crate) text: &'a str,
@@ -27,7 +27,7 @@ pub(crate) struct Named<'a> {
 pub(crate) struct Fields<'a> {
     table: &'static Table,
     entries: &'a [Entry],
-    /// Where it is best pointed to.
+    /// The place that an error about the mapping points to.
     pub(crate) span: Span,
     pub(crate) report: &'a Report,
 }
@@ -69,13 +69,12 @@ pub(crate) enum NumberOrAuto<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// Reads a mapping. What is unknown in it is reported, and what is missing.
+    /// Reads a mapping. Unknown and missing keys are reported.
     pub(crate) fn of(item: &'a Item, table: &'static Table, report: &'a Report) -> Fields<'a> {
         Fields::new(item, table, &[], item.span, report)
     }
 
-    /// The same, where keys of `parameters` are known too; `at` is where a missing key is best
-    /// pointed to.
+    /// The same, but keys of `parameters` are known too; errors about a missing key point to `at`.
     pub(crate) fn new(
         item: &'a Item,
         table: &'static Table,
@@ -122,12 +121,12 @@ impl<'a> Fields<'a> {
         Fields { table, entries, span: item.span, report }
     }
 
-    /// A mapping in which nothing stands.
+    /// A mapping without entries.
     pub(crate) fn empty(table: &'static Table, span: Span, report: &'a Report) -> Fields<'a> {
         Fields { table, entries: &[], span, report }
     }
 
-    /// The mapping behind a key; without entries if the key is not given.
+    /// The mapping that is the value of a key; empty if the key is not given.
     pub(crate) fn inner(&self, name: &str) -> Fields<'a> {
         let Shape::Fields(table) = self.key(name).shape else {
             panic!("'{name}' is not a mapping in the table");
@@ -148,12 +147,12 @@ impl<'a> Fields<'a> {
         self.entries.iter().find(|entry| entry.key == name)
     }
 
-    /// All that was written, known or not.
+    /// All entries as written, whether the key is known or not.
     pub(crate) fn entries(&self) -> &'a [Entry] {
         self.entries
     }
 
-    /// Where the value of a key stands; the mapping's own place if it is not given.
+    /// The place of a key's value; the mapping's own place if the key is not given.
     pub(crate) fn at(&self, name: &str) -> Span {
         self.get(name).map_or(self.span, |item| item.span)
     }
@@ -163,7 +162,7 @@ impl<'a> Fields<'a> {
         key.unwrap_or_else(|| panic!("{} has no key '{name}' in its table", self.table.what))
     }
 
-    /// The text of a key and its place; the default has the place of the mapping.
+    /// The text of a key and its place; a default has the place of the mapping.
     pub(crate) fn text(&self, name: &str) -> Option<Named<'a>> {
         let given = self.get(name).and_then(|item| {
             scalar(item, name, self.report).map(|text| Named { text, span: item.span })
@@ -171,15 +170,15 @@ impl<'a> Fields<'a> {
         given.or_else(|| self.key(name).default.map(|text| Named { text, span: self.span }))
     }
 
-    /// A name; what is more than letters, digits, `_` and `-` is reported.
+    /// A name; a text with other characters than letters, digits, `_` and `-` is reported.
     pub(crate) fn name(&self, name: &str) -> Option<Named<'a>> {
         let named = self.text(name)?;
         check_name(named, name, self.report);
         Some(named)
     }
 
-    /// The number behind a key, within the table's limits: of a time its ns, of a size its bytes,
-    /// of a share its hundredths, of what is so 1.
+    /// The number of a key, within the table's limits: a time in ns, a size in bytes, a share in
+    /// hundredths, and 1 for true.
     pub(crate) fn number(&self, name: &str) -> Option<u64> {
         let Named { text, span } = self.text(name)?;
         let message = || format!("{name} cannot be '{text}'");
@@ -187,14 +186,14 @@ impl<'a> Fields<'a> {
         read.map_err(|help| self.report.error(span, message(), help)).ok()
     }
 
-    /// The same without its default: `None` if the key is not given.
+    /// The same without the default: `None` if the key is not given.
     pub(crate) fn number_if_given(&self, name: &str) -> Option<u64> {
         self.get(name)?;
         self.number(name)
     }
 
-    /// The number behind a key, or the fields of one that is found by measurement: none of them is
-    /// given with the word `auto`.
+    /// The number of a key, or the fields for a number that is found by measurement. With the word
+    /// `auto` none of these fields is given.
     pub(crate) fn number_or_auto(&self, name: &str) -> Option<NumberOrAuto<'a>> {
         let Shape::AutoOr { table, .. } = self.key(name).shape else {
             panic!("'{name}' is not a number that may be found, by the table");
@@ -209,8 +208,8 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// The whole numbers in the list behind a key, each with its place; `None` if the key is not
-    /// given. An empty list is reported, and a number that is refused or stands there twice.
+    /// The whole numbers in the list of a key, each with its place; `None` if the key is not given.
+    /// An empty list is reported, and so is a number that is refused or occurs twice.
     pub(crate) fn integers(&self, name: &str) -> Option<Vec<(u64, Span)>> {
         let item = self.get(name)?;
         let items = list(item, name, self.report);
@@ -234,7 +233,7 @@ impl<'a> Fields<'a> {
         Some(items.iter().filter_map(read).collect())
     }
 
-    /// One of an option's words.
+    /// One of the words of an option.
     pub(crate) fn word<T: Copy>(&self, name: &str, all: &[(T, &'static str)]) -> Option<T> {
         let Named { text, span } = self.text(name)?;
         let found = all.iter().find(|(_, word)| *word == text).map(|&(value, _)| value);
@@ -245,13 +244,13 @@ impl<'a> Fields<'a> {
         found
     }
 
-    /// The same without its default: `None` if the key is not given.
+    /// The same without the default: `None` if the key is not given.
     pub(crate) fn given_word<T: Copy>(&self, name: &str, all: &[(T, &'static str)]) -> Option<T> {
         self.get(name)?;
         self.word(name, all)
     }
 
-    /// The entries of a mapping from names.
+    /// The entries of a mapping whose keys are names.
     pub(crate) fn map(&self, name: &str) -> &'a [Entry] {
         self.get(name).map_or(&[], |item| mapping(item, name, &[], self.report))
     }
@@ -262,7 +261,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// The number that a text stands for. The error is what to write instead.
+/// The number in a text. The error says what to write instead.
 fn number(shape: &Shape, text: &str) -> Result<u64, String> {
     match *shape {
         Shape::Value(ty) => match read(ty, text) {
@@ -296,7 +295,7 @@ fn number(shape: &Shape, text: &str) -> Result<u64, String> {
     }
 }
 
-/// What to do about a missing key: its name, and the first sentence of what is said of it.
+/// What to do about a missing key: its name, and the first sentence of its doc.
 pub(crate) fn how_to_add(key: &str, doc: &str) -> String {
     let sentence = doc.split(". ").next().unwrap_or_default().trim_end_matches('.');
     let mut rest = sentence.chars();
@@ -304,12 +303,12 @@ pub(crate) fn how_to_add(key: &str, doc: &str) -> String {
     format!("add '{key}: ...' ({first}{})", rest.as_str())
 }
 
-/// Whether a name may have this sign.
+/// Whether a name may contain this character.
 pub(crate) fn is_name_sign(sign: char) -> bool {
     sign.is_ascii_alphanumeric() || sign == '_' || sign == '-'
 }
 
-/// Reports a text that may not be a name.
+/// Reports a text that is not allowed as a name.
 pub(crate) fn check_name(named: Named<'_>, what: &str, report: &Report) {
     let Named { text, span } = named;
     if !text.is_empty() && text.len() <= NAME_LEN_MAX && text.chars().all(is_name_sign) {

@@ -1,9 +1,10 @@
 //! The firewall: the proof, as data, that no realtime thread can be made to wait by a service.
 //!
-//! The compiler refuses a spec that would break it. What stands here is a second look, at the plan
-//! itself and by rules of its own: which links leave the core and why it cannot wait on them, what
-//! each realtime thread can wait for at all, and how many threads poll on how many CPUs. Of the
-//! compiler it shares only who polls: by that `assemble` lets links park.
+//! The compiler refuses a spec that would break the firewall. This module checks it a second time,
+//! on the plan itself and by its own rules: which links leave the core and why the core cannot wait
+//! on them, everything that each realtime thread can wait for, and how many threads poll on how
+//! many CPUs. It shares with the compiler only the function that finds polling threads: `assemble`
+//! uses that to let links park.
 
 mod rules;
 mod show;
@@ -19,14 +20,14 @@ use sinew_plan::plan::{Delivery, Full, Link, Plan, Release, Sync, TargetMachine,
 pub struct Firewall {
     /// The links between the core and services, as indices into [`Plan::links`].
     pub crossings: Vec<usize>,
-    /// The nodes that observe the core, as indices into [`Plan::nodes`]: services that read what
-    /// its cycles leave behind, in memory that they cannot write.
+    /// The nodes that observe the core, as indices into [`Plan::nodes`]: services that read the
+    /// records of its cycles, in memory that they cannot write.
     pub observers: Vec<usize>,
     /// Each realtime thread, in the order of the plan.
     pub threads: Vec<ThreadWaits>,
     /// CPUs that the graph may use.
     pub cpus: usize,
-    /// What breaks the firewall; a sentence each. Of a compiled plan: nothing.
+    /// Violations of the firewall; a sentence each. A compiled plan has none.
     pub violations: Vec<String>,
 }
 
@@ -37,7 +38,7 @@ pub struct ThreadWaits {
     pub domain: usize,
     /// Index into its threads.
     pub thread: usize,
-    /// All of it; there is nothing else.
+    /// Everything that it can wait for.
     pub waits: Vec<WaitsFor>,
     /// Whether it polls while it waits, and so keeps its CPU to itself.
     pub polls: bool,
@@ -55,7 +56,7 @@ pub enum WaitsFor {
 option_enum! {
     /// What a thread waits for on a link.
     pub On {
-        /// The message that releases it, or the time at which it runs without one.
+        /// The message that releases the thread, or the time at which it runs without one.
         Message = "message",
         /// Feedback at the end of its cycle, until the deadline.
         Feedback = "feedback",
@@ -92,7 +93,7 @@ fn direction(plan: &Plan, link: &Link) -> Direction {
     if plan.is_service(link.to.node) { Direction::Out } else { Direction::In }
 }
 
-/// Why the core cannot wait on a crossing: what it does there instead.
+/// Why the core cannot wait on a crossing: what the core does there instead.
 fn why(plan: &Plan, link: &Link) -> &'static str {
     match (direction(plan, link), link.delivery) {
         (Direction::Out, Delivery::Latest) => "the core overwrites the last value, read or not",
@@ -109,7 +110,7 @@ fn why(plan: &Plan, link: &Link) -> &'static str {
     }
 }
 
-/// What each realtime thread can wait for: what the executor does, read off the plan.
+/// Everything that each realtime thread can wait for, read from the plan: what the executor does.
 pub(crate) fn threads(plan: &Plan) -> Vec<ThreadWaits> {
     let mut threads = Vec::new();
     let mut place = HashMap::new();
@@ -148,7 +149,7 @@ pub(crate) fn threads(plan: &Plan) -> Vec<ThreadWaits> {
     }
     let one_priority = have_one_priority(plan);
     for thread in &mut threads {
-        // What it waits for in every cycle; a full queue or a mutex that is held is the exception.
+        // What it waits for in every cycle; a full queue or a locked mutex is the exception.
         let mut links = thread.waits.iter().filter_map(|wait| match wait {
             WaitsFor::Link(On::Message | On::Feedback, link) => Some(&plan.links[*link]),
             _ => None,
@@ -165,8 +166,8 @@ pub(crate) fn have_one_priority(plan: &Plan) -> bool {
     priorities.all(|priority| Some(priority) == first)
 }
 
-/// Whether who waits so keeps its CPU: a thread that yields gives it away, but only to threads of
-/// its own priority.
+/// Whether a thread that waits like this keeps its CPU: a thread that yields gives it up, but only
+/// to threads of its own priority.
 pub(crate) fn polls(wait: Wait, one_priority: bool) -> bool {
     match wait {
         Wait::Spin => true,

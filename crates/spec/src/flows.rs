@@ -1,4 +1,4 @@
-//! Links that carry packets: calls, in an order that ends.
+//! Links that carry packets: calls, which must form no loops.
 
 use sinew_plan::Entry;
 use sinew_plan::plan::FlowLink;
@@ -8,7 +8,7 @@ use crate::join::{Joined, tell_loop};
 use crate::keys::LINK;
 use crate::order::sort;
 
-/// Parts links that carry packets from those that carry messages.
+/// Separates links that carry packets from those that carry messages.
 pub(crate) fn split<'a, 'd>(
     draft: &Draft<'_>,
     joined: Vec<Joined<'a, 'd>>,
@@ -20,7 +20,7 @@ pub(crate) fn split<'a, 'd>(
     joined.into_iter().partition(is_flow)
 }
 
-/// Reports flow links that close a loop; the good ones in the order of the plan.
+/// Reports flow links that close a loop; returns the good ones in the order of the plan.
 pub(crate) fn check(draft: &Draft<'_>, joined: &[Joined<'_, '_>]) -> Vec<FlowLink> {
     joined.iter().for_each(|joined| options(joined.link));
     let pairs: Vec<_> = joined.iter().map(|joined| (joined.from.node, joined.to.node)).collect();
@@ -31,7 +31,7 @@ pub(crate) fn check(draft: &Draft<'_>, joined: &[Joined<'_, '_>]) -> Vec<FlowLin
     }
     let mut links: Vec<_> =
         joined.iter().map(|joined| FlowLink { from: joined.from, to: joined.to }).collect();
-    // Stable: at one port the order is that of the spec.
+    // The sort is stable: at one port the order is that of the spec.
     links.sort_by_key(|link| link.from);
     links
 }

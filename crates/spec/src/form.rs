@@ -1,5 +1,5 @@
-//! The kind of one node: a row of its table that stands for several ports, or for a message that
-//! the graph declares, becomes what the node's parameters say.
+//! The kind of one node. A row of its table that stands for several ports, or for a message that
+//! the graph declares, is replaced by what the node's parameters say.
 
 use std::collections::HashSet;
 
@@ -13,7 +13,7 @@ use crate::fields::{Fields, Named, check_name};
 use crate::made::{self, PortRow};
 use crate::messages::Messages;
 
-/// The kind of a node with these values; `None` if they do not say its ports, which is reported.
+/// The kind of a node with these values; `None` if they do not define its ports, which is reported.
 pub(crate) fn of_node(
     kind: &'static Kind,
     values: &[ParameterValue],
@@ -24,7 +24,7 @@ pub(crate) fn of_node(
     if kind.ports.iter().all(is_fixed) {
         return Some(kind);
     }
-    // What is missing among the values is reported.
+    // A missing value is reported already.
     if values.len() != kind.parameters.len() {
         return None;
     }
@@ -36,7 +36,7 @@ pub(crate) fn of_node(
     node.is_each_once(&ports).then(|| made::kind(kind, &ports))
 }
 
-/// The number of a field as a link names it, and its type as a port of a node has it.
+/// The names of a message's numbers as a link writes them, and their types as ports have them.
 pub(crate) fn numbers(message: &MessageType) -> impl Iterator<Item = (String, Scalar)> + '_ {
     message.fields.iter().flat_map(|field| {
         let name = |at: u32| match field.count {
@@ -69,7 +69,7 @@ impl Shaped<'_, '_> {
                 let port = |(at, name): (usize, &String)| {
                     check_name(self.named(parameter, at, name), "a port", self.fields.report);
                     let row = row(name.clone(), port.message);
-                    // A single letter such as 'a' is no ampere.
+                    // A single letter such as 'a' does not mean ampere.
                     let is_number = port.message.hash == REAL.hash;
                     let unit = unit_of_name(name).filter(|_| is_number && name.contains('_'));
                     let unit = unit.map_or(row.rest.unit, Unit::Of);
@@ -121,7 +121,7 @@ impl Shaped<'_, '_> {
         Named { text, span: span.unwrap_or(self.fields.span) }
     }
 
-    /// Whether no two ports have one name; reports those that do.
+    /// Whether no two ports have the same name; reports those that have.
     fn is_each_once(&self, ports: &[PortRow]) -> bool {
         let mut seen = HashSet::new();
         let twice: Vec<&str> =
@@ -133,7 +133,7 @@ impl Shaped<'_, '_> {
         twice.is_empty()
     }
 
-    /// Where a name of a port was written last.
+    /// The place where a port's name was written last.
     fn span_of(&self, name: &str) -> Span {
         let lists = self.kind.parameters.iter().filter_map(|row| match self.value(row.name) {
             ParameterValue::Texts(texts) => Some((row.name, texts)),

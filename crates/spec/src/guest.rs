@@ -1,4 +1,4 @@
-//! What of a plan lies in the memory that a guest and Linux see.
+//! The part of a plan that is placed in the memory that a guest and Linux share.
 
 use sinew_carve_out::{
     BELLS_MAX, DATA, Direction as Way, LinkRow, Name, NodeRow, PAGE, ROWS_MAX, RegionRow, Trial,
@@ -8,8 +8,8 @@ use sinew_plan::Span;
 use sinew_plan::catalogue::ParameterValue;
 use sinew_plan::plan::{Delivery, Link, Plan, Wait};
 
-/// What lies in the memory that a guest and Linux see: the region of link `.0` of the plan is row
-/// `.1`. None of a domain that is no guest.
+/// The layout of the memory that a guest and Linux share: `.1` is the row for the region of link
+/// `.0` of the plan. Empty for a domain that is not a guest.
 pub fn rows(plan: &Plan, domain: usize) -> Vec<(usize, RegionRow)> {
     let mut offset = DATA;
     let mut rows = Vec::new();
@@ -32,7 +32,7 @@ pub fn rows(plan: &Plan, domain: usize) -> Vec<(usize, RegionRow)> {
             0
         };
         let mut row = RegionRow {
-            // A name tells rows apart for people; it is cut where it is too long.
+            // The name is only for people; it is cut if it is too long.
             name: cut(&format!("{}>{}", plan.end_name(link.from), plan.end_name(link.to))),
             offset: offset as u32,
             size: 0,
@@ -54,13 +54,13 @@ pub fn rows(plan: &Plan, domain: usize) -> Vec<(usize, RegionRow)> {
     rows
 }
 
-/// Whether the ends of a link to a guest sleep until a bell rings. The core never does, and never
-/// rings.
+/// Whether the ends of a link to a guest sleep until a bell rings. The core never sleeps on such a
+/// link and never rings.
 pub fn has_bell(plan: &Plan, link: &Link) -> bool {
     plan.carve_out(link).is_some() && matches!(link.wait, Wait::Park | Wait::SpinThenPark)
 }
 
-/// The nodes that a guest is to run. None of a domain that is no guest.
+/// The nodes that a guest has to run. Empty for a domain that is not a guest.
 pub fn node_rows(plan: &Plan, domain: usize) -> Vec<NodeRow> {
     let Some(guest) = plan.domains[domain].guest() else { return Vec::new() };
     let nodes = plan.domains[domain].service().map_or(&[][..], |service| &service.nodes);
@@ -107,7 +107,7 @@ fn cut(text: &str) -> Name {
     ends.filter_map(|end| Name::new(&text[..end])).next().expect("no text is a name")
 }
 
-/// What is wrong with the room that a plan needs in the memory of its guests.
+/// Errors if a plan needs more room than the memory of its guests has.
 pub(crate) fn too_small(plan: &Plan) -> Vec<(Span, String, String)> {
     let mut found = Vec::new();
     for (at, domain) in plan.domains.iter().enumerate() {

@@ -1,8 +1,8 @@
-//! Hosts: which domain runs on which, and the links between them.
+//! Hosts: which domain runs on which host, and the links between them.
 //!
-//! A link between hosts is none of the plan's links. In the [part] of a host a service stands for
-//! the others: what leaves goes to it, and what comes is written by it. So the firewall between
-//! services and core holds for other hosts as it does for services here.
+//! A link between hosts is not among the plan's links. In the [part] of a host a service stands for
+//! the other hosts: messages that leave go to it, and messages that arrive are written by it. So
+//! the firewall between services and core also holds for other hosts.
 
 mod part;
 
@@ -23,7 +23,7 @@ use crate::requires::unseen;
 
 pub(crate) use part::part;
 
-/// The host of each domain; `None` in a graph without hosts, and where that is reported.
+/// The host of each domain; `None` in a graph without hosts, and if an error is reported already.
 pub(crate) fn of_domains(draft: &Draft<'_>, catalogue: &[&'static Kind]) -> Vec<Option<usize>> {
     let Draft { hosts, report, .. } = draft;
     let find = |named: Named<'_>| {
@@ -68,7 +68,7 @@ pub(crate) fn of_domains(draft: &Draft<'_>, catalogue: &[&'static Kind]) -> Vec<
     found
 }
 
-/// Reports a router that only one host calls, and one that is a host.
+/// Reports a router that only one host calls, and one that is itself a host of the graph.
 fn routers(draft: &Draft<'_>) {
     let calling: Vec<_> =
         draft.hosts.iter().filter_map(|host| Some((host, host.router?))).collect();
@@ -94,7 +94,7 @@ fn routers(draft: &Draft<'_>) {
     }
 }
 
-/// Reports hosts that would show a certificate to some that show none.
+/// Reports hosts without a certificate if another host has one.
 fn one_manner(draft: &Draft<'_>) {
     let has_tls = |host: &&draft::Host<'_>| host.plan.tls.is_some();
     let Some(with) = draft.hosts.iter().find(has_tls) else { return };
@@ -107,7 +107,7 @@ fn one_manner(draft: &Draft<'_>) {
     }
 }
 
-/// The kind that stands for other hosts; reports if there is none, or its name is taken.
+/// The kind that stands for other hosts; reports if there is none, or its name is in use.
 fn template(draft: &Draft<'_>, catalogue: &[&'static Kind]) {
     let report = draft.report;
     let Some(kind) = template_of(catalogue) else {
@@ -128,7 +128,7 @@ pub(crate) fn template_of(catalogue: &[&'static Kind]) -> Option<&'static Kind> 
     catalogue.iter().copied().find(|kind| kind.runs_in == RunsIn::Hosts)
 }
 
-/// The hosts at both ends of a link, if they are two.
+/// The hosts at both ends of a link, if they differ.
 fn between(
     from: End,
     to: End,
@@ -140,7 +140,7 @@ fn between(
     (from != to).then_some([from, to])
 }
 
-/// Parts links between hosts from those within one.
+/// Separates links between hosts from those within one.
 pub(crate) fn split<'a, 'd>(
     joined: Vec<Joined<'a, 'd>>,
     homes: &[Option<Home>],
@@ -150,7 +150,7 @@ pub(crate) fn split<'a, 'd>(
     joined.into_iter().partition(is_remote)
 }
 
-/// Reports hosts that pass packets to each other and of which neither can be reached.
+/// Reports hosts that pass packets to each other while neither of them can be reached.
 pub(crate) fn check_packets(
     draft: &Draft<'_>,
     of_packets: &[Joined<'_, '_>],
@@ -163,7 +163,7 @@ pub(crate) fn check_packets(
     }
 }
 
-/// Reports what cannot be had on links between hosts, and `after` on others.
+/// Reports options that links between hosts cannot have, and `after` on other links.
 pub(crate) fn check(
     draft: &Draft<'_>,
     (remote, local): (&[Joined<'_, '_>], &[Joined<'_, '_>]),
@@ -292,7 +292,7 @@ fn pair(
     draft.report.error(joined.link.node.span, message, help);
 }
 
-/// What the plan says of hosts.
+/// The plan's data about hosts.
 pub(crate) fn planned(
     draft: &Draft<'_>,
     (remote, flow_links): (&[Joined<'_, '_>], &[FlowLink]),
@@ -321,7 +321,7 @@ pub(crate) fn planned(
         }
     });
     let links: Vec<RemoteLink> = links.collect();
-    // In a run a test does nothing.
+    // A test does nothing in a run.
     let is_test =
         |end: End| draft.nodes[end.node].kind.is_some_and(|it| it.runs_in == RunsIn::Test);
     let calls = flow_links.iter().filter(|link| !is_test(link.from));
@@ -333,7 +333,7 @@ pub(crate) fn planned(
     hosts
 }
 
-/// What two parts must agree on: who is there, and what crosses between them.
+/// A hash over what two parts must agree on: the hosts, and what crosses between them.
 fn version(graph: &str, hosts: &HostPlan) -> u64 {
     let name = |end: &RemoteEnd| format!("{} {}.{}", hosts.all[end.host].name, end.node, end.port);
     let mut rows: Vec<String> = hosts.all.iter().map(|host| host.name.clone()).collect();
@@ -342,7 +342,7 @@ fn version(graph: &str, hosts: &HostPlan) -> u64 {
         format!("{} > {} {:08x} {}", name(from), name(to), message.hash, delivery.word())
     }));
     rows.extend(hosts.calls.iter().map(|it| format!("{} >> {}", name(&it.from), name(&it.to))));
-    // Where in the spec they stand does not matter.
+    // The order in the spec does not matter.
     rows.sort_unstable();
     let text = format!("{graph}\n{}", rows.join("\n"));
     // FNV-1a, 64 bits.

@@ -1,4 +1,4 @@
-//! The images of guests: which a spec names, and which kinds each brings.
+//! The images of guests: those that a spec names, and the kinds that each brings.
 
 use std::collections::BTreeMap;
 use std::sync::{LazyLock, Mutex, PoisonError};
@@ -13,13 +13,13 @@ use sinew_plan::{Data, GuestImage, Item};
 use crate::diagnostic::Report;
 use crate::yaml;
 
-/// Tables of kinds that were read, and what was made of them. A kind lives as long as the program;
-/// so one table makes its kinds once.
+/// Tables of kinds that were read, and the kinds made from them. A kind is kept as long as the
+/// program runs, so the kinds of a table are made only once.
 static READ: LazyLock<Mutex<BTreeMap<Vec<u8>, &'static [&'static Kind]>>> =
     LazyLock::new(Mutex::default);
 
-/// The images that a spec names, with what they run on, each once: who compiles it reads them
-/// first. None of a text that is no spec.
+/// The images that a spec names and what they run on, each once; the caller of the compiler must
+/// read them first. Empty for a text that is not a spec.
 pub fn images_of(text: &str) -> Vec<(String, Board)> {
     if !text.contains("guest") {
         return Vec::new();
@@ -89,7 +89,7 @@ fn port(kind: ImageKind<'_>, row: ImagePort<'_>) -> Result<Port, String> {
     let fields: &'static [Field] = row.fields().map(field).collect::<Vec<_>>().leak();
     let (name, size, hash) = (text(row.message()), row.size(), row.hash());
     let counted = type_hash(name, size, fields);
-    // C writes none.
+    // C writes no hash.
     if hash != 0 && counted != hash {
         return Err(format!(
             "message {name} of port '{}' of its kind '{}' has hash {hash:#010x}, but its fields \
@@ -120,8 +120,8 @@ fn parameter(row: ImageParameter<'_>) -> Parameter {
     Parameter { default, ..Parameter::new(name, ty).doc(doc).unit(unit) }
 }
 
-/// The catalogue with the kinds of all images. Whether none is missing; what is wrong with one is
-/// said where the spec names it.
+/// The catalogue with the kinds of all images, and whether none is missing. An error in an image is
+/// reported where the spec names the image.
 pub(crate) fn catalogue<'g>(
     catalogue: &[&'static Kind],
     guests: impl Iterator<Item = &'g Guest>,

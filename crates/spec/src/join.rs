@@ -1,4 +1,4 @@
-//! Joins the ends of links: names become indices, and what may not be joined is reported.
+//! Joins the ends of links: names become indices, and ends that must not be joined are reported.
 
 mod unlinked;
 
@@ -15,31 +15,31 @@ use crate::nearest::suggest;
 use crate::order::sort;
 use crate::ports::crossing;
 
-/// A link between two ports that are there.
+/// A link between two existing ports.
 pub(crate) struct Joined<'a, 'd> {
     pub(crate) from: End,
     pub(crate) to: End,
-    /// What crosses: where one end takes any message, the other says which.
+    /// What crosses; if one end takes any message, the other end's type.
     pub(crate) message: &'static MessageType,
-    /// What of the writer's message that is, if not all of it.
+    /// The part of the writer's message that crosses, if not all of it.
     pub(crate) part: Option<MessagePart>,
     pub(crate) link: &'d Link<'a>,
 }
 
-/// What is known while links are joined.
+/// State while links are joined.
 struct Joiner<'a, 'd> {
     draft: &'d Draft<'a>,
     behind: Behind,
     joined: Vec<Joined<'a, 'd>>,
-    /// Who writes to each input port.
+    /// The writer of each input port.
     writers: HashMap<End, (usize, Span)>,
-    /// Nodes with a link that could not be joined: their other ports are not complained of.
+    /// Nodes with a link that could not be joined: their other ports are not reported.
     blurred: Vec<bool>,
-    /// Links that ports of blocks made.
+    /// Number of links added by ports of blocks.
     copies: Count,
 }
 
-/// Joins all links. The flag says whether none was left out.
+/// Joins all links. The flag says whether all of them could be joined.
 pub(crate) fn join<'a, 'd>(draft: &'d Draft<'a>) -> (Vec<Joined<'a, 'd>>, bool) {
     let behind = behind(draft);
     let inside = |scope: usize| scope.checked_sub(1).is_none_or(|block| behind.complete[block]);
@@ -60,7 +60,7 @@ pub(crate) fn join<'a, 'd>(draft: &'d Draft<'a>) -> (Vec<Joined<'a, 'd>>, bool) 
             complete &= joiner.link(node.scope, from, link);
         }
     }
-    // From the inside out, as the links of a port lead on.
+    // From the inner blocks outwards, in the direction in which the links of a port lead.
     for (at, block) in draft.blocks.iter().enumerate().rev() {
         for link in &block.links {
             let from = link.from.map(|gate| Found::Gate(at, gate));
@@ -68,15 +68,15 @@ pub(crate) fn join<'a, 'd>(draft: &'d Draft<'a>) -> (Vec<Joined<'a, 'd>>, bool) 
         }
     }
     let Joiner { joined, blurred, behind, .. } = joiner;
-    // A link that lost its way may have been meant for any port: only then all is known.
+    // A link that could not be joined may have been meant for any port.
     unlinked::check(draft, &behind, &joined, (!complete).then_some(&blurred));
     broadcasts(draft, &joined);
     (joined, complete)
 }
 
 impl<'a, 'd> Joiner<'a, 'd> {
-    /// Joins a link that stands in a scope and begins at one port, or at those behind an output of
-    /// a block. Whether nothing was left out.
+    /// Joins a link that is written in a scope and begins at one port, or at the ports behind an
+    /// output of a block. Returns whether all of it could be joined.
     fn link(&mut self, scope: usize, from: Option<Found>, link: &'d Link<'a>) -> bool {
         let to = Inner { node: link.node, port: link.port };
         let to = find(self.draft, scope, to, Direction::In, false);
@@ -106,7 +106,7 @@ impl<'a, 'd> Joiner<'a, 'd> {
         good
     }
 
-    /// Joins two ports, if what one sends is what the other takes.
+    /// Joins two ports, if the one takes what the other sends.
     fn pair(&mut self, from: End, to: End, link: &'d Link<'a>) -> bool {
         let draft = self.draft;
         let ends = draft.nodes[from.node].kind.zip(draft.nodes[to.node].kind);
@@ -153,9 +153,9 @@ impl<'a, 'd> Joiner<'a, 'd> {
 }
 
 impl Joiner<'_, '_> {
-    /// The one number that a link takes of a message: the field that it names, or a number that is
-    /// the whole message and of another type than the reader's. `None`: the message as a whole; an
-    /// error is reported.
+    /// The one number that a link takes from a message: the field that it names, or the only number
+    /// of the message if the reader has another type. `None`: the whole message. If it fails, the
+    /// error is reported already.
     fn part(
         &self,
         from: End,
@@ -206,10 +206,10 @@ impl Joiner<'_, '_> {
     }
 }
 
-/// Numbers of a message that are named in an error.
+/// Most numbers of a message that an error lists.
 const FIELDS_SHOWN: usize = 64;
 
-/// What a message is that is one scalar.
+/// The type of a message that is one scalar.
 pub(crate) fn lone(message: &MessageType) -> Option<Scalar> {
     match message.fields {
         [only] if only.count == 1 => Some(only.scalar),
@@ -217,7 +217,7 @@ pub(crate) fn lone(message: &MessageType) -> Option<Scalar> {
     }
 }
 
-/// What crosses a port, where something else was meant to.
+/// What crosses a port, in an error about a port where something else was expected.
 fn what(message: &MessageType, other: &MessageType) -> String {
     let is_flow = |message: &MessageType| message.hash == PACKET.hash;
     match (is_flow(message), message.hash == ANY_MESSAGE.hash) {
@@ -235,7 +235,7 @@ pub(crate) fn show(draft: &Draft<'_>, end: End) -> String {
     format!("'{}.{port}'", draft.name(end.node))
 }
 
-/// Whether what one port sends is what another takes.
+/// Whether a port takes what another sends.
 fn fits(sent: &MessageType, taken: &MessageType) -> bool {
     let any = |one: &MessageType, other: &MessageType| {
         one.hash == ANY_MESSAGE.hash && ![ANY_MESSAGE.hash, PACKET.hash].contains(&other.hash)
@@ -243,7 +243,7 @@ fn fits(sent: &MessageType, taken: &MessageType) -> bool {
     sent.hash == taken.hash && sent.hash != ANY_MESSAGE.hash || any(sent, taken) || any(taken, sent)
 }
 
-/// Links of one broadcast share one ring, so they must agree on it.
+/// Links of one broadcast share one ring, so their options must agree.
 fn broadcasts(draft: &Draft<'_>, joined: &[Joined<'_, '_>]) {
     let mut first: HashMap<End, &Link<'_>> = HashMap::new();
     for Joined { from, link, .. } in joined {
@@ -265,7 +265,7 @@ fn broadcasts(draft: &Draft<'_>, joined: &[Joined<'_, '_>]) {
 }
 
 /// Reports loops of links without delay, and gives an order in which writers come first. Services
-/// have no part in it: `in_cycle` says of a node whether it is updated in cycles.
+/// are left out: `in_cycle` says of a node whether it is updated in cycles.
 pub(crate) fn order(
     draft: &Draft<'_>,
     joined: &[Joined<'_, '_>],

@@ -1,5 +1,5 @@
 //! Every key of a spec: its shape, limits, default and meaning. The reader, the errors and the JSON
-//! schema are made from these tables, so they cannot disagree.
+//! schema all use these tables, so they cannot disagree.
 
 mod host;
 
@@ -12,15 +12,15 @@ use sinew_plan::catalogue::ParameterType;
 use sinew_plan::option_enum;
 use sinew_plan::plan::{Board, Delivery, Full, Isolation, RestartPolicy, Sync, Transport, Wait};
 
-/// Shortest period, ns: below it the release of a cycle costs as much as the cycle.
+/// Shortest period, ns: with a shorter one the release of a cycle costs as much as the cycle.
 pub const PERIOD_NS_MIN: u64 = 10_000;
-/// Longest period, ns: a stop must not take longer to be noticed.
+/// Longest period, ns: a stop must be noticed within this time.
 pub const PERIOD_NS_MAX: u64 = 10_000_000_000;
 /// Most messages in a link.
 pub const CAPACITY_MAX: u32 = 65_536;
 /// Most nodes in a graph.
 pub const NODES_MAX: usize = 100_000;
-/// Most nodes on one realtime thread: a record of a cycle names the one that failed in 16 bits.
+/// Most nodes on one realtime thread: a cycle's record names the failed one in 16 bits.
 pub const THREAD_NODES_MAX: usize = 65_534;
 /// Longest name of a graph, domain or node, in bytes.
 pub const NAME_LEN_MAX: usize = 64;
@@ -28,44 +28,44 @@ pub const NAME_LEN_MAX: usize = 64;
 pub const MESSAGES_MAX: usize = 256;
 /// Most fields of a declared message.
 pub const FIELDS_MAX: usize = 256;
-/// Most words of an enum in a declared message: it is a byte.
+/// Most words of an enum in a declared message, because its value is one byte.
 pub const LABELS_MAX: usize = 256;
 /// Longest array in a declared message.
 pub const ARRAY_MAX: u32 = 65_536;
 /// Most cycles that an actuator may go on without a fresh command.
 pub const AFTER_MAX: i64 = 1_000_000;
-/// Highest CPU number that a spec may write; the machine's own set is checked besides.
+/// Highest CPU number that a spec may write; the machine's own CPUs are checked separately.
 pub const CPU_MAX: i64 = 65_535;
 
-/// Name of a graph that has none of its own, and whose file has none either.
+/// Name of a graph if neither it nor its file has one.
 pub(crate) const GRAPH_NAME: &str = "graph";
-/// Name of the domain that a bare list of nodes is.
+/// Name of the domain of a bare list of nodes.
 pub const SERVICES: &str = "services";
-/// Least memory of a service, bytes: below it no process of this program gets ready.
+/// Least memory of a service, bytes: with less no process of this program gets ready.
 pub const MEMORY_BYTES_MIN: u64 = 8 << 20;
-/// Least limit of open descriptors: what a process opens before its first link.
+/// Least limit of open descriptors: a process opens this many before its first link.
 pub const DESCRIPTORS_MIN: i64 = 16;
-/// Least limit of processes and threads: a node's, and the one that watches it.
+/// Least limit of processes and threads: the node's thread, and the one that watches it.
 pub const PROCESSES_MIN: i64 = 2;
 
-/// What stands behind a key.
+/// The form of a key's value.
 pub(crate) enum Shape {
     /// Letters, digits, `_` and `-`.
     Name,
-    /// A name of a port, of which it may be one element: `in[0]`.
+    /// A name of a port, possibly of one element: `in[0]`.
     PortName,
-    /// A single value, as a parameter of a kind takes it.
+    /// A single value of the same type as a parameter of a kind.
     Value(ParameterType),
-    /// Hundredths with a `%`, in limits (both included).
+    /// Hundredths with a `%`, within limits (both included).
     Percent { min: u32, max: u32 },
-    /// A power of two up to a limit.
+    /// A power of two, up to a limit.
     PowerOfTwo { max: u32 },
     /// A list of names.
     Names,
-    /// A list of whole numbers in limits (both included): at least one, and none twice.
+    /// A list of whole numbers within limits (both included): at least one, and none twice.
     Integers { min: i64, max: i64 },
-    /// A whole number in limits (both included), the word `auto`, or a mapping with these keys,
-    /// which is `auto` with what they say.
+    /// A whole number within limits (both included), the word `auto`, or a mapping with these keys,
+    /// which means `auto` with these bounds.
     AutoOr { min: i64, max: i64, table: &'static Table },
     /// A mapping with these keys.
     Fields(&'static Table),
@@ -83,22 +83,22 @@ pub(crate) enum Shape {
 pub(crate) struct Key {
     pub(crate) name: &'static str,
     pub(crate) shape: Shape,
-    /// Whether it must be given.
+    /// Whether the spec must give it.
     pub(crate) required: bool,
-    /// What stands for it if it is not given, as the spec would write it.
+    /// The value if it is not given, as the spec would write it.
     pub(crate) default: Option<&'static str>,
     pub(crate) doc: &'static str,
 }
 
 /// The keys of a mapping.
 pub(crate) struct Table {
-    /// What the mapping is, for errors: `unknown key 'x' in a domain`.
+    /// The name of the mapping in errors: `unknown key 'x' in a domain`.
     pub(crate) what: &'static str,
     pub(crate) keys: &'static [Key],
 }
 
 impl Table {
-    /// The key behind which a key of this name stands: who forgot the level above it means that.
+    /// The key whose value is a mapping with this key: probably the user forgot that level.
     pub(crate) fn inner_of(&self, name: &str) -> Option<&'static Key> {
         let holds = |key: &&'static Key| match key.shape {
             Fields(inner) | Shape::AutoOr { table: inner, .. } => {
@@ -149,12 +149,12 @@ pub(crate) const PAUSE_NS_MAX: u64 = 3_600_000_000_000;
 const PAUSE: Shape = duration(1_000_000, PAUSE_NS_MAX);
 /// How long a service may take to start or to stop.
 const PATIENCE: Shape = duration(100_000_000, 600_000_000_000);
-/// How long a service may be silent. A sleeping one beats every 100 ms: with less than a few of
-/// those, a busy machine alone would look like a hang.
+/// How long a service may be silent. A sleeping one sends a heartbeat every 100 ms; with a limit of
+/// less than a few of those, a busy machine alone would look like a hang.
 const SILENCE: Shape = duration(500_000_000, 600_000_000_000);
 
 option_enum! {
-    /// What starts the cycles of a domain or thread, as the spec says it.
+    /// What starts the cycles of a domain or thread, in the words of the spec.
     pub(crate) Trigger {
         Timer = "timer",
         Input = "input",
@@ -162,7 +162,7 @@ option_enum! {
 }
 
 option_enum! {
-    /// What overruns lead to, as the spec says it.
+    /// What happens on overruns, in the words of the spec.
     pub(crate) Policy {
         Stop = "stop",
         Count = "count",
@@ -261,10 +261,10 @@ pub(crate) static DOMAIN: Table = Table {
     ],
 };
 
-/// A step of a guest's clock.
+/// One step of a guest's clock.
 pub(crate) const GUEST_STEP_NS: u64 = 1_000_000;
 
-/// Bounds of the memory that a guest and Linux see.
+/// Limits of the memory that a guest and Linux share.
 const SHARED_MEMORY: Shape =
     Shape::Value(ParameterType::Size { min_bytes: 128 << 10, max_bytes: 256 << 20 });
 
@@ -347,7 +347,8 @@ pub(crate) static FLOWS: Table = Table {
 pub(crate) const AUTO: &str = "auto";
 /// Most threads for work that blocks.
 const BLOCKING_MAX: i64 = 1024;
-/// Fewest of a pool that finds its size: slow work has half of them, and leaves one to others.
+/// Least size of a pool that adapts: slow work takes half of its threads, which leaves at least one
+/// to other work.
 const BLOCKING_FLOOR: i64 = 2;
 
 pub(crate) static BLOCKING: Table = Table {
@@ -457,7 +458,7 @@ pub(crate) static NODE: Table = Table {
 
 /// The kind of a node that is a block.
 pub(crate) const BLOCK_KIND: &str = "block";
-/// What the help says of it.
+/// The help text for it.
 pub(crate) const BLOCK_DOC: &str = "Flow nodes that are one node from outside. Their names and \
     links stay inside; what comes to an input of the block goes to the inner ports behind it, and \
     what these inner ports send leaves where the block's output leads. In the plan only the inner \
@@ -485,7 +486,7 @@ pub(crate) static BLOCK: Table = Table {
     ],
 };
 
-/// A port of a node, without options: one inside a block, or where packets go.
+/// A port of a node, without options: inside a block, or where packets go.
 pub(crate) static INNER: Table = Table {
     what: "a port",
     keys: &[required("name", Name, "Name of the node."), required("port", PortName, "Its port.")],
@@ -503,7 +504,7 @@ pub(crate) static SAFE: Table = Table {
     ],
 };
 
-/// A latency that may be required: below it the clock sees nothing.
+/// A latency that may be required; the clock cannot resolve a shorter one.
 const BEARABLE: Shape = duration(100, PERIOD_NS_MAX);
 
 const ISOLATION: Key = optional(

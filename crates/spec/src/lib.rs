@@ -1,6 +1,6 @@
 //! From YAML to a checked graph to a plan. Pure: no IO, no threads, no clock.
 //!
-//! [`compile`] is the whole of it: text -> tree (`yaml`) -> what the user wrote (`draft`) -> joined
+//! [`compile`] does all of it: text -> tree (`yaml`) -> what the user wrote (`draft`) -> joined
 //! links (`join`) -> homes and releases (`place`) -> [`plan::Plan`] (`assemble`). All steps report
 //! into one list, so that a user sees every error of a spec at once.
 
@@ -59,25 +59,25 @@ pub use sinew_plan::{
 pub use value::{expected, read_parameter};
 pub use yaml::{COPIES_MAX, DEPTH_MAX, ITEMS_MAX, TEXT_LEN_MAX, item_json};
 
-/// A spec and what the command line changes in it.
+/// A spec, and what the command line changes in it.
 #[derive(Clone, Copy, Debug)]
 pub struct SpecSource<'a> {
     /// The file as the user named it; shown in diagnostics, not opened.
     pub file: &'a str,
     /// Its text.
     pub text: &'a str,
-    /// `node.parameter` and the YAML value that takes the place of the spec's.
+    /// `node.parameter` and the YAML value that replaces the one in the spec.
     pub overrides: &'a [(String, String)],
-    /// The images that [`images_of`] found in the text, read.
+    /// The contents of the images that [`images_of`] found in the text.
     pub images: &'a [GuestImage],
-    /// What [`wanted_of`] found in the text and the overrides, read.
+    /// The values that [`wanted_of`] found in the text and the overrides.
     pub outside: &'a [Brought],
     /// The host whose part is wanted; `None`: the whole graph.
     pub host: Option<&'a str>,
 }
 
 impl<'a> SpecSource<'a> {
-    /// A text of which nothing is changed, that has no images and takes nothing from outside.
+    /// A text without overrides, images and values from outside.
     pub const fn of(file: &'a str, text: &'a str) -> SpecSource<'a> {
         SpecSource { file, text, overrides: &[], images: &[], outside: &[], host: None }
     }

@@ -1,5 +1,5 @@
-//! What a service needs at least, held against its limits: one that can never get ready would only
-//! be restarted in vain. And how many nodes a realtime thread bears.
+//! Compares what a service needs at least with its limits: a service that can never get ready would
+//! only be restarted in vain. Also checks how many nodes a realtime thread may have.
 
 use std::collections::BTreeMap;
 
@@ -13,8 +13,8 @@ use crate::keys::{DESCRIPTORS_MIN, THREAD_NODES_MAX};
 use crate::place::Home;
 use crate::value::size_text;
 
-/// Threads of a domain with flows beside its workers and those for work that blocks: one that looks
-/// after them, and one for what ends the run.
+/// Threads of a domain with flows, in addition to its workers and those for blocking work: one that
+/// supervises the workers, and one for the work that ends the run.
 const FLOW_THREADS: u64 = 2;
 
 /// Nodes and ends of links in a domain.
@@ -24,12 +24,12 @@ struct Members {
     nodes: u64,
     has_flows: bool,
     ends: u64,
-    /// Links between a guest and a service, each with two bells.
+    /// Links between a guest and a service; each needs two bells.
     doorbells: u64,
 }
 
-/// Reports limits below what the nodes and links of a service need. `homes` may have gaps; what is
-/// there already needs so much.
+/// Reports limits below what the nodes and links of a service need. `homes` may have gaps: the
+/// known nodes already need that much.
 pub(crate) fn check(draft: &Draft<'_>, joined: &[Joined<'_, '_>], homes: &[Option<Home>]) {
     check_threads(draft, homes);
     check_guests(draft, homes);
@@ -51,7 +51,7 @@ pub(crate) fn check(draft: &Draft<'_>, joined: &[Joined<'_, '_>], homes: &[Optio
             members[home.domain].doorbells += u64::from(has_doorbell);
         }
     }
-    // Who is not known, or nowhere, may be meant for any domain.
+    // A node whose kind or home is unknown may be meant for any domain.
     let is_known = |(node, home): (&Node<'_>, &Option<Home>)| node.kind.is_some() && home.is_some();
     let all_known = draft.nodes.iter().zip(homes).all(is_known);
     for (domain, members) in draft.domains.iter().zip(members) {
@@ -72,7 +72,8 @@ pub(crate) fn check(draft: &Draft<'_>, joined: &[Joined<'_, '_>], homes: &[Optio
         let mut needed = nodes + 1;
         if has_flows {
             let Flows { workers, blocking } = service.plan.flows;
-            // How many CPUs the core leaves is known at the start only; one is the least.
+            // The number of CPUs that the core leaves is known only at the start; it is at least
+            // one.
             let cpus = service.plan.cpus.as_ref().map_or(1, |cpus| cpus.len() as u64);
             let (workers, blocking) = (workers.map_or(cpus, u64::from), u64::from(blocking.min));
             needed += workers + blocking + FLOW_THREADS;
@@ -96,7 +97,7 @@ pub(crate) fn check(draft: &Draft<'_>, joined: &[Joined<'_, '_>], homes: &[Optio
     }
 }
 
-/// Reports limits below what an emulator and the process that looks after it need.
+/// Reports limits below what an emulator and the process that supervises it need.
 fn check_board(draft: &Draft<'_>, service: &Service, board: Board, name: &str, members: &Members) {
     let Members { nodes, doorbells, .. } = *members;
     let BoardNeeds { memory_bytes, threads, descriptors } = board.needs();
@@ -141,7 +142,7 @@ fn count(number: u64) -> String {
     number.to_string()
 }
 
-/// Reports guests that cannot hold what the graph gives them.
+/// Reports guests that cannot hold the nodes and links that the graph gives them.
 fn check_guests(draft: &Draft<'_>, homes: &[Option<Home>]) {
     for (at, domain) in draft.domains.iter().enumerate() {
         let Some(guest) = domain.guest() else { continue };
@@ -160,7 +161,7 @@ fn check_guests(draft: &Draft<'_>, homes: &[Option<Home>]) {
     }
 }
 
-/// Reports realtime threads with more nodes than a record can name.
+/// Reports realtime threads with more nodes than a cycle's record can name.
 fn check_threads(draft: &Draft<'_>, homes: &[Option<Home>]) {
     let mut counts: BTreeMap<(usize, usize), usize> = BTreeMap::new();
     for home in homes.iter().flatten() {

@@ -1,5 +1,5 @@
-//! What a graph makes of its own: message types, and kinds whose ports depend on it. Both live as
-//! long as the program, so what is made of the same is made once.
+//! What a graph creates: message types, and kinds whose ports depend on the graph. Both are kept as
+//! long as the program runs, so equal ones are created once.
 
 use std::collections::BTreeMap;
 use std::sync::{LazyLock, Mutex, PoisonError};
@@ -8,7 +8,7 @@ use sinew_plan::catalogue::{
     Field, Kind, MessageType, Parameter, Port, RunsIn, Scalar, TUNING_PORT, type_hash,
 };
 
-/// A port that is to be made: its name, and all else.
+/// A port to be created: its name, and everything else.
 pub(crate) struct PortRow {
     pub(crate) name: String,
     pub(crate) rest: Port,
@@ -21,7 +21,7 @@ static LABELS: LazyLock<Mutex<BTreeMap<String, &'static [&'static str]>>> =
     LazyLock::new(Mutex::default);
 static TUNING: LazyLock<Mutex<BTreeMap<&str, &'static Port>>> = LazyLock::new(Mutex::default);
 
-/// The kind `template` with these ports in place of its own.
+/// The kind `template` with these ports instead of its own.
 pub(crate) fn kind(template: &'static Kind, ports: &[PortRow]) -> &'static Kind {
     let row = |PortRow { name, rest }: &PortRow| {
         let Port { direction, message, form, unit, .. } = *rest;
@@ -36,7 +36,7 @@ pub(crate) fn kind(template: &'static Kind, ports: &[PortRow]) -> &'static Kind 
     })
 }
 
-/// A field before it has its place.
+/// A field before its offset is known.
 pub(crate) struct Row<'a> {
     pub(crate) name: &'a str,
     pub(crate) scalar: Scalar,
@@ -44,7 +44,7 @@ pub(crate) struct Row<'a> {
     pub(crate) labels: &'static [&'static str],
 }
 
-/// Lays fields out as C does: with their places, the size and the alignment of the whole.
+/// Lays fields out as C does: with their offsets, the size and the alignment of the whole.
 pub(crate) fn lay_out<'a>(rows: &[Row<'a>]) -> (Vec<(&'a str, Field)>, u64, u32) {
     let (mut fields, mut end, mut align) = (Vec::new(), 0, 1);
     for &Row { name, scalar, count, labels } in rows {
@@ -56,7 +56,7 @@ pub(crate) fn lay_out<'a>(rows: &[Row<'a>]) -> (Vec<(&'a str, Field)>, u64, u32)
     (fields, end.next_multiple_of(align.into()), align)
 }
 
-/// The words of an enum, which last.
+/// The words of an enum, kept as long as the program runs.
 pub(crate) fn labels(words: &[&str]) -> &'static [&'static str] {
     let mut made = LABELS.lock().unwrap_or_else(PoisonError::into_inner);
     made.entry(words.join(" ")).or_insert_with(|| {
@@ -86,7 +86,7 @@ pub(crate) fn message(
     })
 }
 
-/// Where nodes of a kind are tuned while they run, if they can be.
+/// The port where nodes of a kind are tuned while they run, if they can be tuned.
 pub(crate) fn tuning(kind: &'static Kind) -> Option<&'static Port> {
     let rows = kind.parameters.iter().filter(|row| row.tunable);
     let row = |row: &'static Parameter| {

@@ -1,6 +1,6 @@
-//! Messages that a graph declares for itself: `messages: {axis: {position_rad: f64}}`. They are
-//! laid out as C lays out a struct with these fields, so that a node in Rust or C that declares the
-//! same one is linked with it.
+//! Messages that a graph declares: `messages: {axis: {position_rad: f64}}`. They are laid out as C
+//! lays out a struct with these fields, so that a node in Rust or C that declares the same message
+//! can be linked to it.
 
 use std::collections::HashMap;
 
@@ -29,15 +29,15 @@ const TYPES: [(&str, Scalar); 11] = [
     ("i64", Scalar::I64),
 ];
 
-/// Words that Rust, Python, C or C++ keep for themselves, and so no name of a message or field; and
-/// macros that compilers of C or its first headers define, which would take the place of a name.
+/// Names that no message or field may have: words that Rust, Python, C or C++ reserve, and macros
+/// of C compilers or their most usual headers, which would replace the name.
 const RESERVED: &str = include_str!("reserved.txt");
 
 /// The messages that a graph declares.
 #[derive(Default)]
 pub(crate) struct Messages<'a> {
     all: HashMap<&'a str, &'static MessageType>,
-    /// Names of those that are reported already.
+    /// Names of messages that are reported already.
     refused: Vec<&'a str>,
 }
 
@@ -81,7 +81,7 @@ impl<'a> Messages<'a> {
     }
 }
 
-/// Whether recordings have one name for both.
+/// Whether both names become the same in recordings.
 fn are_twins(one: &str, other: &str) -> bool {
     let letters = |name: &str| name.replace('_', "").to_ascii_lowercase();
     letters(one) == letters(other)
@@ -123,7 +123,7 @@ fn message(
     is_alone(made, catalogue, name, report).then_some(made)
 }
 
-/// Whether no kind knows another message by this name; reports one that does.
+/// Whether no kind knows a different message by this name; reports one that does.
 fn is_alone(
     made: &MessageType,
     catalogue: &[&'static Kind],
@@ -201,7 +201,7 @@ fn labels(row: &Entry, words: &[Item], report: &Report) -> Option<&'static [&'st
     good.then(|| made::labels(&labels))
 }
 
-/// Whether Rust, Python and C can take a name; reports one that they cannot.
+/// Whether a name is allowed in Rust, Python and C; reports one that is not.
 fn check(named: Named<'_>, what: &str, report: &Report) -> bool {
     if is_reserved(named.text) {
         let help = "this word is reserved in Rust, Python or C; add the unit or another word to it";
@@ -211,12 +211,12 @@ fn check(named: Named<'_>, what: &str, report: &Report) -> bool {
     is_shaped(named, what, report)
 }
 
-/// Whether Rust, Python, C or C++ keep a word for themselves.
+/// Whether Rust, Python, C or C++ reserve a word.
 pub(crate) fn is_reserved(word: &str) -> bool {
     RESERVED.lines().any(|reserved| reserved == word)
 }
 
-/// Whether a name has the signs that Rust, Python and C take; reports one that has not.
+/// Whether a name has only characters that Rust, Python and C allow; reports other names.
 fn is_shaped(named: Named<'_>, what: &str, report: &Report) -> bool {
     let Named { text, span } = named;
     let sign = |sign: char| sign.is_ascii_alphanumeric() || sign == '_';

@@ -4,12 +4,12 @@ use strsim::{normalized_damerau_levenshtein, osa_distance};
 
 /// Names longer than this are not compared; the cost is quadratic.
 const NAME_LEN_MAX: usize = 64;
-/// So many letters may be the beginning of a known name, to be completed; fewer say too little.
+/// From this many letters on a name may be completed to a known one; fewer say too little.
 const BEGUN_LEN_MIN: usize = 3;
 /// Most names that are listed when none is near.
 const LISTED_MAX: usize = 12;
 
-/// What others call it, and what it is here; of several the first that is known.
+/// A name from other systems, and its names here; the first known one is suggested.
 const OTHERS: &[(&str, &[&str])] = &[
     ("timeout", &["deadline"]),
     ("type", &["kind"]),
@@ -64,14 +64,14 @@ const OTHERS: &[(&str, &[&str])] = &[
     ("kafka", &["topic"]),
 ];
 
-/// What to say about the unknown `name` where only `known` ones have a meaning.
+/// What to say about the unknown `name` where only the `known` ones are allowed.
 pub fn suggest<'a>(name: &str, known: impl Iterator<Item = &'a str> + Clone) -> String {
     if let Some(near) = near(name, known.clone()) {
         return near;
     }
     let mut all: Vec<&str> = known.collect();
     if all.len() > LISTED_MAX && name.len() <= NAME_LEN_MAX {
-        // All are far: those that look most like it first.
+        // None is near: the most similar ones come first.
         let likeness = |other: &&str| normalized_damerau_levenshtein(name, other);
         all.sort_by(|a, b| likeness(b).total_cmp(&likeness(a)));
     }
@@ -85,13 +85,13 @@ pub fn suggest<'a>(name: &str, known: impl Iterator<Item = &'a str> + Clone) -> 
     }
 }
 
-/// The same where one of them is near; else nothing.
+/// The same if a known name is near; otherwise `None`.
 pub fn near<'a>(name: &str, known: impl Iterator<Item = &'a str> + Clone) -> Option<String> {
     nearest(name, known).map(|near| format!("did you mean '{near}'?"))
 }
 
-/// The known name that begins so, if there is one; else the nearest, if a slip of the hand explains
-/// the difference.
+/// The known name that begins like this, if there is one; otherwise the nearest one, if a typing
+/// error explains the difference.
 fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str> + Clone) -> Option<&'a str> {
     if name.len() > NAME_LEN_MAX {
         return None;
@@ -107,7 +107,7 @@ fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str> + Clone) -> Opti
     if let Some(ours) = other.and_then(|(_, ours)| ours.iter().find(is_here)) {
         return Some(ours);
     }
-    // Edits (insert, remove, replace, swap of neighbours), letter case free.
+    // Edits (insert, remove, replace, swap of neighbours), ignoring case.
     let distance = |other: &str| osa_distance(&name.to_lowercase(), &other.to_lowercase());
     let bound = 1 + name.chars().count() / 4;
     known

@@ -1,8 +1,8 @@
-//! The options of links: what stands for those that are not written, and which may not be written.
+//! The options of links: the defaults, and which options must not be written.
 //!
-//! The rules of links with a service at an end are the firewall of the core, as
-//! [`crate::firewall`] shows it: the core never waits for a service, and what it shares with one
-//! outlives the service's process.
+//! The rules for links with a service at one end are the core's firewall, which [`crate::firewall`]
+//! shows: the core never waits for a service, and memory that it shares with one outlives the
+//! service's process.
 
 use sinew_plan::plan::{self, Delivery, Full, Sync, Transport, Wait};
 
@@ -10,8 +10,8 @@ use crate::draft::{Draft, Link};
 use crate::join::{Joined, show};
 use crate::place::{Home, Reach};
 
-/// A link with all its options: what was written, and the defaults of where it leads. `guest` says
-/// whether one end is in a guest.
+/// A link with all its options: those that were written, and the defaults for where it leads.
+/// `guest` says whether one end is in a guest.
 pub(crate) fn decide(
     joined: &Joined<'_, '_>,
     reach: Reach,
@@ -57,7 +57,8 @@ fn delivery(link: &Link<'_>, reach: Reach) -> Delivery {
     link.delivery.unwrap_or(default)
 }
 
-/// Reports options that do not go together, or not where the link leads. `homes` may have gaps.
+/// Reports options that exclude each other, or are not allowed where the link leads. `homes` may
+/// have gaps.
 pub(crate) fn check(draft: &Draft<'_>, joined: &[Joined<'_, '_>], homes: &[Option<Home>]) {
     for Joined { from, to, part, link, .. } in joined {
         let (Some(a), Some(b)) = (homes[from.node], homes[to.node]) else { continue };
@@ -72,7 +73,7 @@ pub(crate) fn check(draft: &Draft<'_>, joined: &[Joined<'_, '_>], homes: &[Optio
         if part.is_some() && reach != Reach::Core {
             part_leaves_core(link);
         }
-        // What a guest commands is judged by the guard at the port, as what the core commands.
+        // Commands of a guest are judged by the guard at the port, like commands of the core.
         let judged = reach != Reach::Inwards || guests[0];
         let kind = draft.nodes[to.node].kind.filter(|_| !judged);
         if kind.is_some_and(|kind| !kind.port(to.port).safe.is_empty()) {
@@ -84,8 +85,7 @@ pub(crate) fn check(draft: &Draft<'_>, joined: &[Joined<'_, '_>], homes: &[Optio
     }
 }
 
-/// Reports a link that takes one number of a message and does not join two nodes of
-/// one core.
+/// Reports a link that takes one number of a message and does not join two nodes of one core.
 pub(crate) fn part_leaves_core(link: &Link<'_>) {
     let (span, message) = match link.field {
         Some(field) => (field.span, "'field' has no meaning on a link of a service"),
@@ -102,7 +102,7 @@ fn refused_between_guests(link: &Link<'_>) {
     link.fields.report.error(link.node.span, message, help);
 }
 
-/// Reports what cannot be had on a link to or from a guest.
+/// Reports options that a link to or from a guest cannot have.
 fn refused_to_guest(link: &Link<'_>, reach: Reach) {
     let report = link.fields.report;
     if let Some(other) = link.transport.filter(|&given| given != Transport::CarveOut) {
@@ -120,7 +120,7 @@ fn refused_to_guest(link: &Link<'_>, reach: Reach) {
     refused_wait(link, reach);
 }
 
-/// Reports options that cannot be had where a link leads.
+/// Reports options that a link cannot have where it leads.
 fn refused(link: &Link<'_>, reach: Reach, same_domain: bool) {
     let refuse = |option: &str, message: &str, help: &str| {
         link.fields.report.error(link.fields.at(option), message, help);
@@ -203,7 +203,7 @@ fn refused_delivery(link: &Link<'_>, reach: Reach) {
     }
 }
 
-/// Reports options that are left without a meaning.
+/// Reports options that have no effect.
 fn meaningless(link: &Link<'_>, reach: Reach) {
     let tell = |option: &str, place: &str, help: &str| {
         if let Some(entry) = link.fields.entry(option) {

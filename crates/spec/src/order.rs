@@ -1,14 +1,14 @@
-//! An order in which who writes comes before who reads.
+//! An order in which writers come before readers.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Most loops that are named; the rest is only cut.
+/// Most loops that are returned; further ones are only cut.
 const LOOPS_MAX: usize = 20;
 
-/// Sorts `0..count` so that `a` comes before `b` for every pair `(a, b)`; among those that are
-/// free, the lowest comes first (Kahn's algorithm with a heap). A loop is cut before its lowest
-/// member and returned beside the order, lowest member first.
+/// Sorts `0..count` so that `a` comes before `b` for every pair `(a, b)`; among the free ones the
+/// lowest comes first (Kahn's algorithm with a heap). A loop is cut before its lowest member and
+/// returned beside the order, lowest member first.
 pub(crate) fn sort(count: usize, pairs: &[(usize, usize)]) -> (Vec<usize>, Vec<Vec<usize>>) {
     let mut readers = vec![Vec::new(); count];
     let mut writers = vec![Vec::new(); count];
@@ -49,7 +49,7 @@ pub(crate) fn sort(count: usize, pairs: &[(usize, usize)]) -> (Vec<usize>, Vec<V
     (order, loops)
 }
 
-/// A loop upstream of `start`; there is one, for each that is left waits for another that is left.
+/// A loop upstream of `start`. There is one, because each remaining element waits for another one.
 fn walk_back(start: usize, writers: &[Vec<usize>], placed: &[bool]) -> Vec<usize> {
     let mut seen_at = vec![usize::MAX; writers.len()];
     let mut path = Vec::new();

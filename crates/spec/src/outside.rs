@@ -1,6 +1,6 @@
-//! `{{ env.NAME }}` and `{{ file.PATH }}`: values from outside of the spec, which whoever compiles
-//! it has read, take their places before anything else is read. In what a flow node reads itself,
-//! such as its templates, they stay as they are: there the kind puts them in.
+//! `{{ env.NAME }}` and `{{ file.PATH }}`: values from outside of the spec. The caller of the
+//! compiler reads them, and they are put in before anything else is read. Texts that a flow node
+//! reads itself, such as its templates, keep the braces: the kind puts the values in.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -21,18 +21,18 @@ pub const BROUGHT_MAX: usize = 256;
 const FORMS: &str = "write {{ env.NAME }} or {{ file.PATH }}, with a default: \
                      {{ env.NAME or 'text' }}";
 
-/// A place in a text where a value from outside stands.
+/// A place in a text that is replaced by a value from outside.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TextSlot {
-    /// From its first brace behind its last one.
+    /// From its first brace to the end of its last one.
     pub range: Range<usize>,
-    /// What stands there.
+    /// The value that goes there.
     pub wanted: Wanted,
-    /// What stands there if that is not to be had.
+    /// Used instead if that value does not exist.
     pub default: Option<String>,
 }
 
-/// The slot that begins at a `{{`; `None` if anything else stands in these braces.
+/// The slot that begins at a `{{`; `None` if these braces hold anything else.
 pub fn slot_at(text: &str, open: usize) -> Option<TextSlot> {
     let inner = text[open..].strip_prefix("{{")?.trim_start();
     let (wanted, rest) = wanted(inner)?;
@@ -50,7 +50,7 @@ pub fn slot_at(text: &str, open: usize) -> Option<TextSlot> {
     Some(TextSlot { range: open..text.len() - rest.len(), wanted, default })
 }
 
-/// A name at the beginning of a text, and what follows it.
+/// The name at the beginning of a text, and the rest.
 fn wanted(text: &str) -> Option<(Wanted, &str)> {
     if let Some(rest) = text.strip_prefix("env.") {
         let rest = rest.strip_prefix('?').unwrap_or(rest);
@@ -69,14 +69,15 @@ fn wanted(text: &str) -> Option<(Wanted, &str)> {
     (!path.is_empty()).then(|| (Wanted::File(path.to_owned()), rest))
 }
 
-/// What stands in quotes at the beginning of a text, and what follows.
+/// The quoted text at the beginning of a text, and the rest.
 fn quoted(text: &str) -> Option<(&str, &str)> {
     let quote = text.chars().next().filter(|quote| matches!(quote, '\'' | '"'))?;
     text[1..].split_once(quote)
 }
 
-/// What a spec and its overrides take from outside, each once: who compiles it reads that first.
-/// Nothing of a text that is no spec, or that takes none; no more than is refused.
+/// What a spec and its overrides take from outside, each once; the caller of the compiler must read
+/// it first. Empty for a text that is not a spec or takes nothing. At most one value more than the
+/// compiler accepts.
 pub fn wanted_of(text: &str, overrides: &[(String, String)]) -> Vec<Wanted> {
     let mut all = Vec::new();
     let texts = [text].into_iter().chain(overrides.iter().map(|(_, text)| text.as_str()));
@@ -94,7 +95,7 @@ fn gather(item: &Item, all: &mut Vec<Wanted>) {
         Data::Map(entries) => entries.iter().for_each(|entry| gather(&entry.value, all)),
         Data::Scalar { text, .. } => {
             let slots = slots(text).into_iter().map(|slot| slot.wanted);
-            // In an expression a file may stand anywhere.
+            // In an expression a file may be anywhere.
             let files =
                 text.match_indices("file[").filter_map(|(at, _)| Some(wanted(&text[at..])?.0));
             for one in slots.chain(files) {
@@ -119,8 +120,7 @@ pub fn slots(text: &str) -> Vec<TextSlot> {
     found
 }
 
-/// Puts the values into the tree: into parameters that are no templates, and into what stands of
-/// domains.
+/// Puts the values into the tree: into parameters that are not templates, and into the domains.
 pub(crate) fn put(
     root: &mut Item,
     source: &SpecSource<'_>,
@@ -173,7 +173,7 @@ fn of_other_hosts(root: &Item, host: Option<&str>) -> BTreeSet<String> {
 struct Filler<'a> {
     brought: &'a [Brought],
     report: &'a Report,
-    /// Whether it fills what another host reads: what this one lacks is no error.
+    /// Whether it fills values of another host: one that is missing here is then no error.
     is_elsewhere: bool,
 }
 
@@ -181,7 +181,7 @@ impl Filler<'_> {
     fn node(&self, entries: &mut [Entry], catalogue: &[&'static Kind]) {
         let name = entries.iter().find(|entry| entry.key == "kind");
         let name = name.and_then(|entry| entry.value.text());
-        // What stands in a block are nodes of their own.
+        // The nodes in a block are visited on their own.
         if name == Some(keys::BLOCK_KIND) {
             return;
         }
@@ -199,7 +199,7 @@ impl Filler<'_> {
         }
     }
 
-    /// All that is in it but what stands behind these keys.
+    /// Fills the whole piece except the values of these keys.
     fn tree(&self, item: &mut Item, but: &[&str]) {
         match &mut item.data {
             Data::List(items) => items.iter_mut().for_each(|item| self.tree(item, but)),
@@ -218,7 +218,7 @@ impl Filler<'_> {
         let filled = self.filled(item, text, &slots);
         self.report.took(item.span, text.clone(), filled.clone());
         let Some(filled) = filled else { return };
-        // A number that is read is one, though its braces stand in quotes.
+        // The value may be a number even if the braces are in quotes.
         let is_whole = slots.first().is_some_and(|slot| slot.range == (0..text.len()));
         let plain = !filled.is_empty() && (is_whole || *plain);
         *item = Item::new(item.span, Data::Scalar { text: filled, plain });
@@ -252,7 +252,7 @@ impl Filler<'_> {
     }
 }
 
-/// What stands in a slot, by what is known of what it names.
+/// The value of a slot. `known` gives the values that were read.
 ///
 /// # Errors
 /// There is no such value: what is wrong, then `; ` and what to do.

@@ -1,5 +1,5 @@
-//! What there is of a faulty graph: the nodes that can be looked at for themselves, so that who
-//! finds errors in expressions, scripts and files finds them beside those of the compiler.
+//! The usable parts of a faulty graph: the nodes that can be examined alone. So errors in
+//! expressions, scripts and files are reported together with those of the compiler.
 
 use sinew_plan::plan::{
     Domain, End, HostPlan, LeftOut, Link, NOWHERE, Plan, Realtime, Role, SpecText,
@@ -10,8 +10,8 @@ use crate::draft::{self, Draft, Node};
 use crate::join::Joined;
 use crate::place::Home;
 
-/// The parts of a graph in which something is wrong, which is reported already. `homes` may have
-/// gaps; `joined` are links that carry messages, each right for itself.
+/// The parts of a graph whose errors are reported already. `homes` may have gaps; `joined` are
+/// links that carry messages, each of them correct.
 pub(crate) fn parts(draft: &Draft<'_>, homes: &[Option<Home>], joined: &[Joined<'_, '_>]) -> Plan {
     let (mut nodes, mut left_out) = (Vec::new(), Vec::new());
     let mut places = Vec::with_capacity(draft.nodes.len());
@@ -40,7 +40,7 @@ pub(crate) fn parts(draft: &Draft<'_>, homes: &[Option<Home>], joined: &[Joined<
         observe: false,
         domains: draft.domains.iter().map(domain).collect(),
         links: joined.iter().filter_map(placed).collect(),
-        // There may be loops among them.
+        // Flow links may form loops here.
         flow_links: Vec::new(),
         hosts: HostPlan::default(),
         nodes,
@@ -51,7 +51,7 @@ pub(crate) fn parts(draft: &Draft<'_>, homes: &[Option<Home>], joined: &[Joined<
     }
 }
 
-/// Whether a node can be looked at, whatever is wrong with others: all its values are good, and if
+/// Whether a node can be examined, whatever is wrong with others: all its values are good and, if
 /// it runs in cycles, their period is known.
 fn stands_alone(draft: &Draft<'_>, node: &Node<'_>, home: usize) -> bool {
     let Some(kind) = node.kind else { return false };

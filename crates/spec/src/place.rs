@@ -15,14 +15,14 @@ use crate::nearest::suggest;
 use crate::order::sort;
 use crate::picture::count;
 
-/// Where a node lives: indices of the draft's domain and of its thread.
+/// The home of a node: indices of the draft's domain and of its thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Home {
     pub(crate) domain: usize,
     pub(crate) thread: usize,
 }
 
-/// Which sides of the firewall the ends of a link stand on.
+/// On which sides of the firewall the ends of a link are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reach {
     /// Both in the core.
@@ -69,7 +69,7 @@ impl Graph<'_, '_> {
     }
 }
 
-/// Homes of all nodes; `None` where that is reported already.
+/// Homes of all nodes; `None` if the error is reported already.
 pub(crate) fn homes(draft: &Draft<'_>) -> Vec<Option<Home>> {
     let domains = draft.domains.iter().enumerate().map(|(at, domain)| (domain.name.text, at));
     let domains: HashMap<&str, usize> = domains.collect();
@@ -80,7 +80,7 @@ pub(crate) fn homes(draft: &Draft<'_>) -> Vec<Option<Home>> {
             None => (draft.domains.len() == 1).then_some(0),
         };
         homes[at] = found.map(|domain| Home { domain, thread: 0 });
-        // Whether the missing domain is reported already, at the domain.
+        // The missing domain may be reported already, where it is declared.
         let refused = |named: Named<'_>| draft.refused.contains(&named.text);
         if found.is_none() && !node.domain.map_or(draft.domains.is_empty(), refused) {
             homeless(draft, node);
@@ -135,8 +135,8 @@ fn fits(draft: &Draft<'_>, node: &Node<'_>, domain: &Domain<'_>) -> bool {
     false
 }
 
-/// Whether a node of a guest is in the guest whose image brings its kind, and no other node is;
-/// reports one of which that is not true.
+/// Whether a node is in the right place: a node of a guest only in the guest whose image brings its
+/// kind, and any other node outside of guests. Reports a node that is not.
 fn fits_guest(draft: &Draft<'_>, node: &Node<'_>, kind: &Kind, domain: &Domain<'_>) -> bool {
     let brings = |domain: &Domain<'_>| {
         domain.guest().is_some_and(|guest| images::brings(draft.images, guest, kind))
@@ -167,7 +167,7 @@ fn fits_guest(draft: &Draft<'_>, node: &Node<'_>, kind: &Kind, domain: &Domain<'
     good
 }
 
-/// Reports a node whose domain is not there or not named.
+/// Reports a node whose domain does not exist or is not given.
 fn homeless(draft: &Draft<'_>, node: &Node<'_>) {
     let span = node.domain.unwrap_or(node.name).span;
     draft.report.error_with(span, || {
@@ -220,7 +220,7 @@ fn assign(draft: &Draft<'_>, homes: &mut [Option<Home>]) {
     }
 }
 
-/// Reports a name in a thread that is no node of the thread's domain.
+/// Reports a name in a thread that is not a node of the thread's domain.
 fn stranger(draft: &Draft<'_>, homes: &[Option<Home>], at: usize, named: Named<'_>) {
     draft.report.error_with(named.span, || {
         let lives = |home: &Option<Home>| home.is_some_and(|home| home.domain == at);
@@ -231,7 +231,7 @@ fn stranger(draft: &Draft<'_>, homes: &[Option<Home>], at: usize, named: Named<'
     });
 }
 
-/// The realtime threads of each domain, with their nodes, and released by the clock so far.
+/// The realtime threads of each domain, with their nodes; the clock releases all of them at first.
 pub(crate) fn threads(graph: &Graph<'_, '_>) -> Vec<Vec<Thread>> {
     let Graph { draft, homes, order, .. } = graph;
     let thread = |cpu| Thread { cpu, release: Release::Timer, nodes: Vec::new() };
@@ -256,15 +256,15 @@ pub(crate) fn threads(graph: &Graph<'_, '_>) -> Vec<Vec<Thread>> {
 /// Links that could release a thread, as (rank of the reader, link).
 #[derive(Default)]
 struct Inputs {
-    /// From another thread of its domain.
+    /// Links from another thread of its domain.
     same: Vec<(usize, usize)>,
-    /// From other domains.
+    /// Links from other domains.
     cross: Vec<(usize, usize)>,
     /// Whether a service writes to the thread: such a link releases nothing.
     of_services: bool,
 }
 
-/// Finds what starts each thread's cycles, with `Release::Input` counting in the graph's links.
+/// Finds what starts each thread's cycles. `Release::Input` holds an index into the graph's links.
 pub(crate) fn release(graph: &Graph<'_, '_>, threads: &mut [Vec<Thread>], notes: &mut Vec<String>) {
     let Graph { draft, joined, homes, order, .. } = graph;
     let mut rank = vec![0; order.len()];
@@ -335,7 +335,7 @@ impl Inputs {
     }
 }
 
-/// Reports threads that release each other in a ring: none of them would ever begin.
+/// Reports threads that release each other in a loop: none of them would ever begin.
 fn rings(Graph { draft, joined, homes, .. }: &Graph<'_, '_>, threads: &[Vec<Thread>]) {
     let releaser = |home: Home| match threads[home.domain][home.thread].release {
         Release::Input(link) => Some(homes[joined[link].from.node]),
@@ -350,7 +350,7 @@ fn rings(Graph { draft, joined, homes, .. }: &Graph<'_, '_>, threads: &[Vec<Thre
                 path.push(home);
                 !done.insert(home)
             });
-            // The last one was seen before: now, or on the way of another thread.
+            // The last one was seen before, in this walk or in that of another thread.
             path.truncate(path.len() - usize::from(next.is_some()));
             let start = next.and_then(|next| path.iter().position(|&seen| seen == next));
             let Some(start) = start else { continue };
@@ -366,7 +366,7 @@ fn rings(Graph { draft, joined, homes, .. }: &Graph<'_, '_>, threads: &[Vec<Thre
 }
 
 /// Period and deadline of each domain, ns. An input-released domain takes them from the domain
-/// whose message releases it. A ring of such domains is reported.
+/// whose message releases it. A loop of such domains is reported.
 pub(crate) fn periods(graph: &Graph<'_, '_>, threads: &[Vec<Thread>]) -> Vec<(u64, u64)> {
     let Graph { draft, joined, homes, .. } = graph;
     let other = |at: usize, thread: &Thread| match thread.release {
@@ -414,7 +414,7 @@ fn unreleased(draft: &Draft<'_>, at: usize) {
     draft.report.error(domain.name.span, message, help);
 }
 
-/// Reports CPUs that the machine does not have, of the domains that run on it.
+/// Reports CPUs that the machine does not have, in the domains that run on it.
 pub(crate) fn check_cpus(
     draft: &Draft<'_>,
     machine: &TargetMachine,
@@ -435,7 +435,7 @@ pub(crate) fn check_cpus(
     }
 }
 
-/// Gives realtime threads that name no CPU one of their own, while there are enough.
+/// Gives a CPU of its own to each realtime thread that names none, while there are enough.
 pub(crate) fn cpus(plan: &mut Plan, machine: &TargetMachine) {
     let threads = || plan.domains.iter().flat_map(|domain| domain.threads());
     let (all, unplaced) = (threads().count(), threads().filter(|it| it.cpu.is_none()).count());

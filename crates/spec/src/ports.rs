@@ -1,4 +1,4 @@
-//! Finds a port by what the spec calls it; what no port is called is reported.
+//! Finds a port by its name in the spec; reports a name that no port has.
 
 use sinew_plan::catalogue::{ANY_MESSAGE, Direction, ELEMENTS_MAX, Kind, MessageType, PACKET};
 
@@ -15,8 +15,8 @@ pub(crate) fn crossing(message: &MessageType) -> &str {
     }
 }
 
-/// The port of the node `node` on a side; `elsewhere` says what to do with the name of an input
-/// where an output is meant.
+/// The port of the node `node` on a side; `elsewhere` says what to do with the name of an input if
+/// an output is expected.
 pub(crate) fn find(
     kind: &Kind,
     node: &str,
@@ -55,7 +55,7 @@ fn names(kind: &Kind, direction: Direction) -> Vec<&'static str> {
     ports.map(|port| port.name).collect()
 }
 
-/// What to write instead of the name of no port.
+/// What to write instead of a name that no port has.
 fn instead(kind: &Kind, direction: Direction, text: &str) -> String {
     let names = names(kind, direction);
     let base = text.split('[').next().unwrap_or_default();

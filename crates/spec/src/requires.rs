@@ -10,7 +10,7 @@ use crate::draft::{Draft, Required};
 use crate::join::Joined;
 use crate::place::{Home, Reach};
 
-/// Reports requirements that nobody could see kept or broken. `homes` may have gaps.
+/// Reports requirements that could never be checked. `homes` may have gaps.
 pub(crate) fn check(draft: &Draft<'_>, joined: &[Joined<'_, '_>], homes: &[Option<Home>]) {
     let has_core = draft.domains.iter().any(|domain| !domain.is_service());
     if !has_core {
@@ -31,7 +31,7 @@ pub(crate) fn check(draft: &Draft<'_>, joined: &[Joined<'_, '_>], homes: &[Optio
     }
 }
 
-/// Reports the latencies among them.
+/// Reports the requirements of latency.
 pub(crate) fn unseen(all: &[Required], report: &Report, why: &str) {
     for (bound, span) in all {
         if matches!(bound, Bound::Latency(_) | Bound::LatencyMax(_)) {
@@ -41,8 +41,8 @@ pub(crate) fn unseen(all: &[Required], report: &Report, why: &str) {
     }
 }
 
-/// All requirements of a graph whose domains stand in the plan by `rank`; the links are those of
-/// the plan.
+/// All requirements of a graph. `rank` gives the place of each domain in the plan; the links are
+/// those of the plan.
 pub(crate) fn all(
     draft: &Draft<'_>,
     joined: &[Joined<'_, '_>],
@@ -65,7 +65,7 @@ pub(crate) fn all(
     of_graph.chain(of_domains).chain(of_links).collect()
 }
 
-/// What the plan says of isolation that is required and not there: no run is needed to see it.
+/// Notes for requirements of isolation that are not met; no run is needed to know it.
 pub(crate) fn notes(plan: &mut Plan) {
     let mut told: HashMap<usize, Isolation> = HashMap::new();
     let mut notes = Vec::new();

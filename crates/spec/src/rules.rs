@@ -1,4 +1,4 @@
-//! What must hold of a catalogue, whoever wrote its rows. The compiler relies on all of it.
+//! The rules for a catalogue, whoever wrote its rows. The compiler relies on all of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ use crate::fields::is_name_sign;
 use crate::keys::{self, NAME_LEN_MAX};
 use crate::value::expected;
 
-/// Everything that is wrong with a catalogue, a sentence each.
+/// All errors of a catalogue, a sentence each.
 pub fn catalogue_errors(catalogue: &[&'static Kind]) -> Vec<String> {
     let mut errors = Vec::new();
     for name in twice(catalogue.iter().map(|kind| kind.name)) {
@@ -26,7 +26,7 @@ pub fn catalogue_errors(catalogue: &[&'static Kind]) -> Vec<String> {
     errors
 }
 
-/// The names that stand more than once.
+/// The names that occur more than once.
 fn twice<'a>(names: impl Iterator<Item = &'a str>) -> BTreeSet<&'a str> {
     let mut seen = BTreeSet::new();
     names.filter(|name| !seen.insert(*name)).collect()
@@ -72,7 +72,7 @@ fn of_kind(kind: &Kind) -> Vec<String> {
     errors
 }
 
-/// What is wrong with a name, if anything is.
+/// The error in a name, if there is one.
 fn bad_name(what: &str, name: &str) -> Option<String> {
     let good = !name.is_empty() && name.len() <= NAME_LEN_MAX && name.chars().all(is_name_sign);
     (!good).then(|| {
@@ -80,7 +80,7 @@ fn bad_name(what: &str, name: &str) -> Option<String> {
     })
 }
 
-/// What is said of the rules that are broken.
+/// The sentences of the rules that are broken.
 fn broken<const N: usize>(rules: [(bool, &str); N]) -> impl Iterator<Item = String> {
     rules.into_iter().filter(|(broken, _)| *broken).map(|(_, why)| why.to_owned())
 }
@@ -123,7 +123,7 @@ fn of_port(kind: &Kind, port: &Port, is_last: bool) -> Vec<String> {
     errors
 }
 
-/// What is wrong with where a port takes its form, its message and its unit from.
+/// The errors in the parameters or ports from which a port takes its form, message and unit.
 fn of_form(kind: &Kind, port: &Port) -> impl Iterator<Item = String> {
     let is = |name: &str, fits: fn(&ParameterType) -> bool| {
         kind.parameters.iter().any(|row| row.name == name && fits(&row.ty))
@@ -210,7 +210,7 @@ fn of_signal(kind: &Kind, signal: &Signal) -> Vec<String> {
     name.into_iter().chain(rest).collect()
 }
 
-/// Messages are known by name and hash wherever two sides meet.
+/// Both ends of a link know a message by its name and hash.
 fn of_messages(catalogue: &[&'static Kind]) -> Vec<String> {
     let mut errors = Vec::new();
     let mut seen: BTreeMap<&str, &MessageType> = BTreeMap::new();

@@ -10,11 +10,11 @@ use crate::keys::{
 use crate::ports::crossing;
 use crate::value::expected;
 
-/// Which element of a port that has several.
+/// The index of one element of a port that has several.
 const ELEMENT: &str = "\\[(0|[1-9][0-9]{0,3})\\]";
 
-/// The schema of a spec with these kinds of nodes. Kinds of a guest's image are known if they are
-/// among them.
+/// The schema of a spec with these kinds of nodes. Kinds of a guest's image are known only if they
+/// are among these.
 pub fn schema(catalogue: &[&'static Kind]) -> Json {
     let mut root = table(&GRAPH);
     let catalogue: Vec<_> =
@@ -25,7 +25,8 @@ pub fn schema(catalogue: &[&'static Kind]) -> Json {
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Sinew graph",
-        // The whole graph, or only its nodes; an editor shows the errors of the one that was begun.
+        // The whole graph, or only its nodes; an editor shows the errors of the form that was
+        // begun.
         "if": {"type": "array"},
         "then": {
             "description": "The nodes of one service domain.",
@@ -61,7 +62,7 @@ fn property(key: &Key) -> Json {
     described(shape(&key.shape), key.doc, key.default)
 }
 
-/// What a value is, with what is to be said of it and what stands for it.
+/// The schema of a value, with its description and its default.
 fn described(mut json: Json, doc: &str, default: Option<&str>) -> Json {
     json["description"] = json!(doc);
     if let Some(default) = default {
@@ -95,7 +96,7 @@ fn shape(shape: &Shape) -> Json {
             {"type": "integer", "minimum": min, "maximum": max}, {"const": AUTO}, table(inner),
         ]}),
         Shape::Fields(inner) => table(inner),
-        // What its items are depends on the catalogue.
+        // The schema of its items depends on the catalogue.
         Shape::ListOf(inner) if std::ptr::eq(*inner, &NODE) => {
             json!({"type": "array", "minItems": 1, "items": {}})
         }
@@ -118,8 +119,8 @@ fn shape(shape: &Shape) -> Json {
     }
 }
 
-/// Any node. The kind decides by itself which definition holds, so that an editor shows the errors
-/// of that one and not that none fits.
+/// Any node. The kind alone decides which definition applies, so that an editor shows the errors of
+/// that definition and not that none applies.
 fn nodes(catalogue: &[&'static Kind]) -> Json {
     let names: Vec<&str> = catalogue.iter().map(|kind| kind.name).chain([BLOCK_KIND]).collect();
     let rule = |name: &&str| {
@@ -156,7 +157,7 @@ fn node(kind: &Kind) -> Json {
     object
 }
 
-/// The outputs by their names; `out[]` by the form of the names of its elements.
+/// The outputs by their names; `out[]` becomes a pattern for the names of its elements.
 fn outputs(kind: &Kind) -> impl Iterator<Item = (String, Json)> {
     let outputs = kind.ports.iter().filter(|port| port.direction == Direction::Out);
     outputs.map(|port| {
@@ -194,7 +195,7 @@ fn parameter(row: &Parameter) -> Json {
     described(or_braces(value(row.ty)), &doc, row.default)
 }
 
-/// The same, or a text with braces, for what is read from outside of the spec.
+/// The same schema, or a text with braces, for a value that is read from outside of the spec.
 fn or_braces(mut json: Json) -> Json {
     const BRACES: &str = "\\{\\{";
     match (json["type"].as_str(), json["pattern"].as_str()) {

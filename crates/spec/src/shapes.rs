@@ -1,4 +1,4 @@
-//! The shapes of links between CPUs, as far as a machine profile says which suit them.
+//! The shapes of links between CPUs, where a machine profile says which ones are best.
 
 use std::collections::BTreeMap;
 
@@ -8,11 +8,11 @@ use sinew_plan::plan::{
 
 use crate::picture::count;
 
-/// Links of one class between two CPUs, as far as a note tells them apart.
+/// The links of one class between two CPUs, as a note distinguishes them.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Links {
     None,
-    /// Which have one layout only.
+    /// These have one layout only.
     OtherThanQueues,
     Queues,
 }
@@ -21,7 +21,7 @@ enum Links {
 type Classes = [Links; LinkClass::ALL.len()];
 
 impl Links {
-    /// What shapes them, in words; `None` if there are none.
+    /// Their shape, in words; `None` if there are no such links.
     fn told(self, of: &str, tuning: Option<LinkTuning>) -> Option<String> {
         let shape = match (self, tuning) {
             (Links::None, _) => return None,
@@ -33,8 +33,8 @@ impl Links {
     }
 }
 
-/// Shapes the links of a plan after the machine's profile, and notes what was done and what was
-/// not. A plan whose links are all of another sort has nothing to do with it.
+/// Shapes the links of a plan by the machine's profile, and notes what was done and what was not. A
+/// plan without links that can be shaped gets no notes.
 pub(crate) fn shape(plan: &mut Plan, machine: &TargetMachine) {
     let between: Vec<_> = plan.links.iter().map(|link| plan.shaped_between(link)).collect();
     let mut found: BTreeMap<[u32; 2], Classes> = BTreeMap::new();

@@ -1,6 +1,6 @@
-//! Whether the units of the numbers that cross links fit. A port's unit is what its kind says, or
-//! a text of its node; most kinds only say that two of their ports have the same, so units are
-//! carried along the links and through such nodes.
+//! Checks that the units of the numbers that cross links agree. A port's unit comes from its kind
+//! or from a text of its node. Most kinds only say that two of their ports have the same unit, so
+//! units are carried along the links and through such nodes.
 
 use std::collections::{HashMap, HashSet};
 
@@ -17,7 +17,7 @@ struct Known {
     by: String,
 }
 
-/// Ports that have one unit: sets that grow together, with what is known of each.
+/// Ports that have the same unit: sets that are merged, with the known unit of each.
 #[derive(Default)]
 struct Sets {
     places: HashMap<End, usize>,
@@ -33,7 +33,7 @@ pub(crate) fn check(draft: &Draft<'_>, joined: &[Joined<'_, '_>]) {
     }
     // Other messages have their units in the names of their fields.
     let numbers = joined.iter().filter(|joined| lone(joined.message).is_some());
-    // A second writer of a port is reported as such.
+    // A second writer of a port is reported as such elsewhere.
     let mut written = HashSet::new();
     for Joined { from, to, part, link, .. } in numbers.filter(|joined| written.insert(joined.to)) {
         let field = part.as_ref().filter(|_| link.field.is_some());
@@ -55,7 +55,7 @@ pub(crate) fn check(draft: &Draft<'_>, joined: &[Joined<'_, '_>]) {
     }
 }
 
-/// What is known of the ports of a node.
+/// Adds the known units of the ports of a node.
 fn of_node(draft: &Draft<'_>, at: usize, node: &Node<'_>, sets: &mut Sets) {
     let Some(kind) = node.kind else { return };
     let text = |parameter: &str| {
@@ -73,7 +73,7 @@ fn of_node(draft: &Draft<'_>, at: usize, node: &Node<'_>, sets: &mut Sets) {
             Unit::Parameter(parameter) => text(parameter),
             Unit::As(other) => {
                 let port = kind.ports.iter().position(|port| port.name == other);
-                // Two that are known and differ are a mistake of the table.
+                // If both are known and differ, the table of the kind is wrong.
                 port.map(|port| sets.join(End { node: at, port }, end));
                 continue;
             }
@@ -104,7 +104,7 @@ impl Sets {
         at
     }
 
-    /// Says that a port has a unit. What was known of it before, if that is another one.
+    /// Records that a port has a unit. Returns both units if a different one was known before.
     fn know(&mut self, end: End, known: Known) -> Option<[Known; 2]> {
         let set = self.set(end);
         match &self.known[set] {
@@ -117,7 +117,8 @@ impl Sets {
         }
     }
 
-    /// Says that two ports have one unit. Theirs, if they differ: then they stay apart.
+    /// Records that two ports have the same unit. If theirs differ, both are returned and not
+    /// merged.
     fn join(&mut self, one: End, other: End) -> Option<[Known; 2]> {
         let (one, other) = (self.set(one), self.set(other));
         match (self.known[one].clone(), self.known[other].clone()) {

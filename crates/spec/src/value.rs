@@ -1,4 +1,4 @@
-//! Single values: sizes, numbers, words, and what a kind's parameters take.
+//! Single values: sizes, numbers, words, and values of parameters.
 
 use sinew_plan::catalogue::{Parameter, ParameterType, ParameterValue};
 use sinew_plan::{Data, Item, decimal_comma, duration_ns, duration_text};
@@ -49,7 +49,7 @@ pub(crate) fn scalar<'a>(item: &'a Item, what: &str, report: &Report) -> Option<
     }
 }
 
-/// The value that a text stands for; none of a list. The error may say what to write instead.
+/// The value of a text; a list has none. The error may say what to write instead.
 pub(crate) fn read(ty: ParameterType, text: &str) -> Result<ParameterValue, Option<String>> {
     let value = match ty {
         ParameterType::Bool => text.parse().ok().map(ParameterValue::Bool),
@@ -79,10 +79,10 @@ pub(crate) fn read(ty: ParameterType, text: &str) -> Result<ParameterValue, Opti
     value.ok_or_else(|| decimal_comma(text, |point| read(ty, point).is_ok()))
 }
 
-/// The value of a parameter, as it stands behind its key; for a single value.
+/// The value of a parameter, as the spec writes it after its key; for single values.
 ///
 /// # Errors
-/// What was expected, in a sentence.
+/// A sentence that says what was expected.
 pub fn read_parameter(row: &Parameter, text: &str) -> Result<ParameterValue, String> {
     let text = text.trim();
     read(row.ty, text).map_err(|help| {
@@ -91,7 +91,7 @@ pub fn read_parameter(row: &Parameter, text: &str) -> Result<ParameterValue, Str
     })
 }
 
-/// A value for a parameter of a kind; `None` if the item does not fit, and then it is reported.
+/// A value for a parameter of a kind; `None` if the item does not fit, which is reported.
 pub(crate) fn parameter(row: &Parameter, item: &Item, report: &Report) -> Option<ParameterValue> {
     let refuse = |found: &str, help: Option<String>| {
         let help = help.unwrap_or_else(|| format!("write {}", expected(row)));
@@ -152,20 +152,20 @@ fn finite(text: &str, min: f64, max: f64) -> Option<f64> {
     text.parse().ok().filter(|value: &f64| value.is_finite() && (min..=max).contains(value))
 }
 
-/// A value in limits, which `text` writes; the error is what to write instead.
+/// A value within limits. `text` writes a limit; the error says what to write instead.
 fn within(value: u64, min: u64, max: u64, text: fn(u64) -> String) -> Result<u64, String> {
     let fits = (min..=max).contains(&value);
     fits.then_some(value)
         .ok_or_else(|| format!("it is at least {} and at most {}", text(min), text(max)))
 }
 
-/// What a parameter takes, in words: `a whole number from 1 to 99 (Hz)`.
+/// What a parameter accepts, in words: `a whole number from 1 to 99 (Hz)`.
 pub fn expected(parameter: &Parameter) -> String {
     let text = taken(parameter.ty);
     if parameter.unit.is_empty() { text } else { format!("{text} ({})", parameter.unit) }
 }
 
-/// A limit, short where it is far from one.
+/// A limit, in short form if it is very large or small.
 fn figure(limit: f64) -> String {
     match limit.abs() {
         0.0 | 1e-3..1e6 => limit.to_string(),

@@ -1,5 +1,5 @@
-//! YAML text to a tree in which everything knows its place. Hostile text is bounded here: its size,
-//! its depth, the number of its items and what its aliases may expand to.
+//! YAML text to a tree in which every piece knows its place. Hostile text is bounded here: its
+//! size, its depth, the number of its items and what its aliases may expand to.
 
 mod origin;
 
@@ -11,7 +11,7 @@ use sinew_plan::{Data, Entry, Item, Span};
 
 use crate::diagnostic::Report;
 
-/// Longest text of a spec, in bytes; 100 000 nodes fit. A longer one is refused unread.
+/// Longest text of a spec, in bytes; 100 000 nodes fit. A longer one is refused without reading it.
 pub const TEXT_LEN_MAX: usize = 16 << 20;
 /// Deepest nesting; a spec needs eight levels.
 pub const DEPTH_MAX: usize = 32;
@@ -20,11 +20,11 @@ pub const ITEMS_MAX: usize = 4_000_000;
 /// Most items that anchors and aliases may copy, so that no short text grows without bound.
 pub const COPIES_MAX: usize = 100_000;
 
-/// Up to so many keys a search is cheaper than a set of them.
+/// With up to this many keys a linear search is cheaper than a set.
 const KEYS_FEW: usize = 16;
 
-/// The same as JSON: what stands without quotes may be a number, a truth or nothing, as in YAML's
-/// core schema; a number that is not finite stays a text.
+/// The tree as JSON: a text without quotes may be a number, a boolean or null, as in YAML's core
+/// schema; a number that is not finite stays a text.
 pub fn item_json(item: &Item) -> Json {
     match &item.data {
         Data::Scalar { text, plain: true } => plain_json(text),
@@ -46,8 +46,8 @@ fn plain_json(text: &str) -> Json {
     }
 }
 
-/// Reads one document. `None` if the text is no YAML or goes past a limit; the reason is then in
-/// `report`. Keys that stand twice are reported too, and the first one stays.
+/// Reads one document. `None` if the text is not YAML or exceeds a limit; the reason is then in
+/// `report`. Keys that occur twice are reported too, and the first one stays.
 pub(crate) fn parse(text: &str, source: u32, report: &Report) -> Option<Item> {
     let mut builder = Builder::default();
     for next in Parser::new_from_str(text) {
@@ -79,7 +79,7 @@ pub(crate) fn parse(text: &str, source: u32, report: &Report) -> Option<Item> {
     builder.root
 }
 
-/// Where to point for an error of the parser that stands at `start`, and what to change there.
+/// Where to point for an error that the parser reports at `start`, and what to change there.
 fn advise(text: &str, start: usize, message: &str) -> (usize, &'static str) {
     if message.contains("tab") {
         // The parser names the start of the value that the tab ends.
@@ -99,7 +99,7 @@ fn advise(text: &str, start: usize, message: &str) -> (usize, &'static str) {
     (start, "check indentation, quotes, brackets and colons here and on the line above")
 }
 
-/// Whether a line that ends here is within braces, just behind a name.
+/// Whether a line that ends here is within braces, directly after a name.
 fn in_braces(text: &str) -> bool {
     let line = text.rsplit('\n').next().unwrap_or(text);
     line.contains('{') && line.ends_with(|end: char| end.is_ascii_alphanumeric() || end == '_')
@@ -118,9 +118,9 @@ fn count(item: &Item) -> usize {
 struct Frame {
     item: Item,
     anchor: usize,
-    /// Key that waits for its value, and whether the same key stood before.
+    /// Key that waits for its value, and whether the same key occurred before.
     key: Option<(String, Span, bool)>,
-    /// The keys so far, once they are many.
+    /// The keys so far, used once there are many.
     seen: HashSet<String>,
 }
 
@@ -149,7 +149,7 @@ struct Builder {
 type Refusal = (String, &'static str);
 
 impl Builder {
-    /// Takes the next event, which stands at `at` and is written `raw`.
+    /// Takes the next event, which is at `at` and written as `raw`.
     fn take(
         &mut self,
         event: Event<'_>,

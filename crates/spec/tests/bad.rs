@@ -1,6 +1,6 @@
-//! Bad specs: each folder of `tests/graphs` holds a `graph.yaml` and the diagnostics it must get,
-//! as a user sees them, in `expected.txt`. `BLESS=1` writes what is answered now; read the
-//! difference.
+//! Bad specs: each folder of `tests/graphs` holds a `graph.yaml` and, in `expected.txt`, the
+//! diagnostics that it must get, as a user sees them. `BLESS=1` writes the current answers; read
+//! the difference.
 
 use std::fmt::Write;
 use std::fs;

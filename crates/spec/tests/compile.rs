@@ -1,4 +1,4 @@
-//! What good specs are compiled to.
+//! Plans of good specs.
 
 use crate::kinds::{ARM, KINDS, compile_on, domains, plan, set};
 use sinew_spec::catalogue::{ParameterValue, Scalar};
@@ -117,7 +117,8 @@ fn two_threads_on_one_cpu_do_not_spin() {
     assert!(plan.notes[0].starts_with("a thread would spin on CPU 1"), "{:?}", plan.notes);
 }
 
-/// Three threads: the first by the clock, the others by what it and its successor write.
+/// Three threads: the clock releases the first; the others are released by what it and its
+/// successor write.
 const THREADS: &str = "
 domains:
   a:
@@ -222,7 +223,7 @@ fn aliases_and_quotes_are_yaml_as_usual() {
     assert_eq!(plan.nodes[1].domain, 0);
 }
 
-/// A message of the graph, put together and taken apart again.
+/// A message declared by the graph, put together and taken apart again.
 pub(crate) const AXIS: &str = "name: axis
 messages: {axis: {enabled: bool, position_rad: f64, force_n: 'f32[3]', count: u16}}
 domains: {control: {realtime: {period: 1ms}}}

@@ -1,4 +1,4 @@
-//! A plan that the compiler made, changed by hand so that it breaks each rule.
+//! A compiled plan, changed by hand so that it breaks each rule.
 
 use sinew_spec::catalogue::{Direction, Kind, Port, RunsIn, SafeValue};
 use sinew_spec::firewall::{Firewall, On, WaitsFor};
@@ -155,7 +155,7 @@ fn who_observes_the_core_is_listed() {
     assert!(errors[0].message.contains("'eye'"), "{errors:#?}");
 }
 
-/// What is found after `change`.
+/// The violations after `change`.
 fn found(change: impl FnOnce(&mut Plan)) -> Vec<String> {
     let mut plan = plan();
     change(&mut plan);

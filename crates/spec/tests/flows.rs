@@ -1,4 +1,4 @@
-//! Good graphs of flow nodes: their links, and blocks, of which only the nodes are left.
+//! Good graphs of flow nodes: their links, and blocks, of which only the nodes remain.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -123,7 +123,7 @@ fn a_run_keeps_what_is_linked_to_the_core() {
     assert_eq!(names, ["look"]);
 }
 
-/// Quadratic in the ports, it would take minutes.
+/// With quadratic time in the number of ports it would take minutes.
 #[test]
 fn a_block_may_have_as_many_ports_as_a_graph_has_nodes() {
     let ports = 0..90_000;
@@ -255,7 +255,7 @@ nodes: [{kind: begin}]
     assert!(compile_on(2, &text.replace("processes: 5", "processes: 8")).is_ok());
 }
 
-/// A chain of blocks, each around the next: ports of the inner ones are named `count` times.
+/// A chain of blocks, each inside the next: ports of the inner ones are named `count` times.
 fn multiplied(depth: usize, count: usize, output: bool) -> String {
     let ports = |port: &str, count| format!("{{name: b, port: {port}}}, ").repeat(count);
     let (ins, outs) = match output {
@@ -298,7 +298,7 @@ fn blocks_that_multiply_their_ports_are_refused() {
     );
 }
 
-/// Where a node of a drawn graph stands, and where its links lead: indices of other nodes.
+/// The blocks around a node of a drawn graph, and the nodes that its links lead to, as indices.
 #[derive(Clone, Debug)]
 struct Drawn {
     blocks: Vec<usize>,
@@ -312,7 +312,7 @@ fn drawn() -> impl Strategy<Value = Vec<Drawn>> {
     prop::collection::vec(node, 1..12)
 }
 
-/// A node or block as it is written; who stands inside a block is known by its longer path.
+/// A node or block as it is written; a member of a block has a longer path.
 #[derive(Default)]
 struct Member {
     ports: BTreeMap<String, Vec<String>>,
@@ -323,7 +323,7 @@ struct Member {
 /// The members of a graph by their paths: names of blocks, and at the end their own.
 type Members = BTreeMap<Vec<String>, Member>;
 
-/// Puts in a link, by as many ports of its own as it crosses blocks.
+/// Adds a link, with one port for each border of a block that it crosses.
 fn put(members: &mut Members, link: usize, from: &[String], to: &[String]) {
     let shared = from.iter().zip(to).take_while(|(a, b)| a == b).count();
     let port = |path: &[String], level: usize, own: &str| {
@@ -345,7 +345,7 @@ fn put(members: &mut Members, link: usize, from: &[String], to: &[String]) {
     writer.ports.entry(port).or_default().push(end(to, shared, "in"));
 }
 
-/// The list of all members that stand right behind a path.
+/// The list of all members directly below a path.
 fn write(members: &Members, prefix: &[String]) -> String {
     let here = |path: &&Vec<String>| path.len() == prefix.len() + 1 && path.starts_with(prefix);
     let member = |path: &Vec<String>| {
@@ -367,14 +367,14 @@ fn write(members: &Members, prefix: &[String]) -> String {
     members.keys().filter(here).map(member).collect::<Vec<_>>().join(",\n")
 }
 
-/// The graph with all nodes in their blocks; and its links without these.
+/// The graph with all nodes in their blocks, and the links of the same graph without blocks.
 fn in_blocks(nodes: &[Drawn]) -> (String, Vec<String>) {
     let path = |at: usize| -> Vec<String> {
         let blocks = nodes[at].blocks.iter().map(|block| format!("b{block}"));
         blocks.chain([format!("n{at}")]).collect()
     };
-    // Links only lead to nodes further down, so that no flow goes round; what nobody leads to
-    // begins at the source.
+    // Links only lead to nodes further down, so that no flow is a loop; a node without an incoming
+    // link begins at the source.
     let ahead = |at: usize| {
         let leads = nodes[at].leads.iter().copied();
         leads.filter(move |&to| at < to && to < nodes.len()).map(move |to| (path(at), to))

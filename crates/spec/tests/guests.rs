@@ -1,4 +1,4 @@
-//! Guests: kinds come from the image, links lie in its memory, and what cannot be is said.
+//! Guests: their kinds come from the image, their links are in its memory, and errors are reported.
 
 use sinew_carve_out::image::{KindRecord, numbers, port};
 use sinew_spec::catalogue::Kind;

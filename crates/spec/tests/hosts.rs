@@ -1,4 +1,4 @@
-//! Graphs with several hosts: the whole, and the part of each.
+//! Graphs with several hosts: the whole graph, and the part of each host.
 
 use sinew_spec::catalogue::{Direction, RunsIn};
 use sinew_spec::plan::{
@@ -8,7 +8,8 @@ use sinew_spec::{Brought, SpecSource, Wanted, compile};
 
 use crate::kinds::{KINDS, compile_on, part, plan};
 
-/// A controller that takes targets of another host and reports back; a service here writes beside.
+/// A controller that takes targets from another host and reports back; a local service also writes
+/// to it.
 const CELL: &str = "
 name: cell
 hosts:
@@ -80,7 +81,7 @@ fn the_command_line_changes_where_hosts_are() {
     assert_eq!(address(&moved, 1).as_deref(), Some("127.0.0.1:7000"));
     let moved = set("hosts.cell.address", "127.0.0.1:7001").unwrap();
     assert_eq!(address(&moved, 0).as_deref(), Some("127.0.0.1:7001"));
-    // What another host was started with does not part them.
+    // Overrides of another host do not change the version.
     assert_eq!(moved.hosts.version, plan(CELL).hosts.version);
     for (path, value, message) in [
         ("hosts.offise.address", "x:1", "there is no host 'offise'"),
@@ -108,7 +109,7 @@ fn two_hosts_need_no_address_if_both_call_a_router() {
     let router = Some("router.local:7447".to_owned());
     assert_eq!(routers(&plan_of), [router.clone(), router, None]);
     assert_eq!(plan_of.hosts.all[0].listen, None);
-    // By which way they speak does not part them.
+    // The way in which hosts connect does not change the version.
     assert_eq!(plan_of.hosts.version, plan(CELL).hosts.version);
 }
 
@@ -121,7 +122,7 @@ fn the_part_of_a_host_has_its_nodes_and_one_for_all_others() {
         [
             "limiter.out -> second.in queue",
             "limiter.out -> log.in latest",
-            // The screen wants every message, so the one for all others gets every message.
+            // The screen wants every message, so the node for all other hosts gets every message.
             "limiter.out -> others.limiter.out broadcast",
             "others.screen.out -> limiter.in queue",
             "others.screen.out -> log.extra queue",
@@ -174,7 +175,7 @@ fn hosts_agree_on_a_number_that_changes_with_the_links_between_them() {
     let versions: Vec<u64> =
         ["cell", "office", "hall"].iter().map(|host| part(CELL, host).hosts.version).collect();
     assert_eq!(versions, [plan(CELL).hosts.version; 3]);
-    // What only one host sees is its own affair; so is the order of the text.
+    // What only one host sees does not change the version, and neither does the order of the text.
     for (from, to) in [("period: 1ms", "period: 4ms"), ("after: 50ms", "after: 60ms")] {
         assert_eq!(part(&CELL.replace(from, to), "cell").hosts.version, versions[0], "{to}");
     }
@@ -218,7 +219,7 @@ fn a_queue_between_hosts_takes_what_a_queue_takes() {
     assert_eq!((out.delivery, out.capacity), (Delivery::Broadcast, 128));
 }
 
-/// Packets that go to another host and to a node here, from two hosts.
+/// Packets that go to another host and to a local node, from two hosts.
 const CALLS: &str = "
 hosts: {cell: {address: 'a:1'}, office: {}, hall: {}}
 domains:
@@ -247,14 +248,14 @@ fn flow_links(plan: &Plan) -> Vec<String> {
 #[test]
 fn a_packet_for_another_host_goes_to_the_one_for_all_others() {
     let whole = plan(CALLS);
-    // So tests of the whole graph run on one machine.
+    // Tests of the whole graph run on one machine, so they need this link.
     assert!(flow_links(&whole).contains(&"fan.out[0] -> far.in".to_owned()));
     assert_eq!(whole.hosts.calls.len(), 5, "a test calls nobody in a run");
     let cell = part(CALLS, "cell");
     assert_eq!(
         flow_links(&cell),
         [
-            // In the order of the spec, for that of the replies.
+            // In the order of the spec, which is also the order of the replies.
             "fan.out[0] -> others.far.in",
             "fan.out[0] -> near.in",
             "fan.out[0] -> others.far_too.in",

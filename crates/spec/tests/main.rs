@@ -1,4 +1,4 @@
-//! The compiler as its callers see it.
+//! The compiler as its callers use it.
 
 mod bad;
 mod compile;

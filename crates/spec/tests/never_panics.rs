@@ -1,4 +1,4 @@
-//! Whatever the text, the compiler answers with a plan or with diagnostics that can be shown.
+//! For every text the compiler returns a plan, or diagnostics that can be shown.
 
 use crate::compile::AXIS;
 use crate::kinds::{ARM, compile_on, compile_with, plan};
@@ -46,13 +46,13 @@ const FLOWS: &str = "- {kind: begin, ports: {out: [{name: auth, port: in}, {name
     return 1
 ";
 
-/// Signs and words that mean something to the parser or to the compiler.
+/// Characters and words that mean something to the parser or to the compiler.
 const WORDS: &[&str] = &[
     "{", "}", "[", "]", ":", "- ", "\n", "\t", "  ", "'", "\"", "&a ", "*a", "!t ", "#", "|", ">",
     "%", "---", "? ", ", ", "~", "\u{feff}", "µ", "\u{2028}", "0", "-1", "1e999", "nan", "1ms",
     "in", "out", "name", "planner", "drives", "ports", "delay: 1", "realtime", "<<: ", "safe",
 ];
-/// And more of a spec.
+/// Longer pieces of a spec.
 const PIECES: &[&str] = &[
     "99999999999s",
     "trigger: input",
@@ -102,7 +102,7 @@ fn check(text: &str, overrides: &[(String, String)]) {
     assert!(!render(&errors, text, true).is_empty());
 }
 
-/// All that can be shown of a plan.
+/// Makes everything that can be shown of a plan.
 fn show(plan: &Plan) {
     let firewall = Firewall::of(plan, &TargetMachine::of(vec![0, 1]));
     assert!(firewall.violations.is_empty(), "{:?}", firewall.violations);
@@ -180,12 +180,12 @@ proptest! {
     }
 }
 
-/// In every direction in which a spec can be large. What is not linear here would not come back.
+/// Large in every direction in which a spec can be large. Code that is not linear would not end.
 #[test]
 fn large_graphs_of_every_shape_are_compiled() {
     const COUNT: usize = 5_000;
     const END: &str = "inputs: {in: [{name: s, port: in}]}, outputs: {out: [{name: s, port: out}]}";
-    // Of so many rows, each with its place and a link to the next one; the last has none.
+    // `COUNT` rows, each with its number and a link to the next one; the last row has none.
     let rows = |row: fn(usize, &str) -> String| -> String {
         let next = |at: usize| format!("ports: {{out: [{{name: n{}, port: in}}]}}", at + 1);
         let last = (COUNT, "ports: {}".to_owned());
@@ -225,7 +225,8 @@ fn large_graphs_of_every_shape_are_compiled() {
         let links = plan.links.len() + plan.flow_links.len();
         assert_eq!((plan.nodes.len(), links), (COUNT + 1, COUNT));
     }
-    // The same with an error on every line: unknown names are searched for, but not without end.
+    // The same with an error on every line: unknown names are searched for, but only a limited
+    // number.
     let errors = compile_on(4, &chain.replace("{name: n", "{name: m")).unwrap_err();
     assert!(errors.last().unwrap().message.contains("more errors are not shown"));
 }

@@ -1,5 +1,5 @@
-//! Values from outside of the spec: where they may stand, as what they are read, and that nobody
-//! is shown them.
+//! Values from outside of the spec: where they are allowed, which type they are read as, and that
+//! they are never shown.
 
 use crate::kinds::{ARM, KINDS, plan};
 use sinew_spec::catalogue::ParameterValue;
@@ -8,7 +8,7 @@ use sinew_spec::{
     BROUGHT_MAX, Brought, Diagnostic, SpecSource, Wanted, compile, item_json, picture, wanted_of,
 };
 
-/// What the environment and the files of these tests hold.
+/// The contents of the environment and the files of these tests.
 fn value(wanted: &Wanted) -> Result<String, String> {
     let text = match wanted {
         Wanted::Variable(name) => match name.as_str() {
@@ -64,7 +64,7 @@ fn a_value_is_read_as_its_parameter_is() {
     let text = step("pause: \"{{ env.UNSET or '2s' }}\"");
     let plan = compiled(&text, &[]).expect("a good graph");
     assert_eq!(parameter(&plan, "pause"), ParameterValue::Duration(2_000_000_000));
-    // In quotes it is a number all the same, and domains have it too.
+    // In quotes it is a number too, and domains also get values.
     let text = ARM.replace("period: 1ms", "period: '{{ env.COUNT }}ms'");
     let plan = compiled(&text, &[("planner.laps", "'{{ env.COUNT }}'")]).expect("a good graph");
     assert_eq!(plan.domains[0].realtime().expect("a core").period_ns, 7_000_000);
@@ -93,7 +93,7 @@ fn what_is_missing_or_wrong_is_said_where_it_stands_and_not_shown() {
             "pause: '{{ file.secrets/key }}'",
             "2:32: error: pause cannot be '{{ file.secrets/key }}'",
         ),
-        // In a value there are no further braces.
+        // Braces inside a value are not replaced again.
         ("pause: '{{ env.BRACES }}'", "2:32: error: pause cannot be '{{ env.BRACES }}'"),
     ];
     for (parameter, expected) in table {

@@ -1,4 +1,4 @@
-//! What there is of a faulty graph.
+//! The parts of a faulty graph.
 
 use sinew_spec::plan::{NOWHERE, Plan, TargetMachine};
 use sinew_spec::{SpecSource, examine};

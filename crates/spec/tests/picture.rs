@@ -44,7 +44,7 @@ domains: {d: {realtime: {period: 1ms}}}
 nodes: [{kind: filter}]
 ";
 
-/// One node that writes to many, in its own and in other domains.
+/// One node that writes to many nodes, in its own and in other domains.
 fn star() -> String {
     let mut text = "name: star\ndomains:\n  a: {realtime: {period: 1ms}}\n".to_owned();
     text += "  b: {realtime: {trigger: input}}\n  c: {realtime: {trigger: input}}\n";
@@ -60,7 +60,7 @@ fn star() -> String {
     text
 }
 
-/// The arm with services on both sides of its links, and links among these.
+/// The arm with services on both sides of its links, and links among the services.
 fn beside() -> String {
     let services = "domains:
   screen:
@@ -88,8 +88,8 @@ const SERVICES: &str = "
 - {kind: gauge, name: b}
 ";
 
-/// Twelve flow nodes: a block, a fan, ways that join again, an error that goes back, and a node
-/// that reads what the core says.
+/// Twelve flow nodes: a block, a fan, paths that join again, an error that goes back, and a node
+/// that reads messages of the core.
 const FLOWS: &str = "name: api
 domains:
   control: {realtime: {period: 1ms}}
@@ -245,7 +245,8 @@ fn the_json_names_everything() {
     assert_eq!(screen.unwrap()["cpus"], serde_json::json!([0]));
 }
 
-/// Viewers beside browsers, such as librsvg before 2.48, draw in black what they cannot read.
+/// Viewers other than browsers, such as librsvg before 2.48, draw colours in black that they cannot
+/// read.
 #[test]
 fn the_svg_says_its_colours_in_words_that_all_viewers_know() {
     let svg = picture::svg(&compile_on(2, SERVICES).unwrap());
@@ -257,8 +258,8 @@ fn the_svg_says_its_colours_in_words_that_all_viewers_know() {
     assert!(style.contains(".node { fill: #"), "{style}");
 }
 
-/// Every label has its own place: rectangles of labels and nodes do not overlap. With `PICTURES`
-/// set to a folder the pictures are left there, to be looked at.
+/// Every label has its own place: rectangles of labels and nodes do not overlap. If `PICTURES` is
+/// set to a folder, the pictures are written there for people to see.
 #[test]
 fn nothing_overlaps_in_the_svg_or_leaves_it() {
     let pictures = [

@@ -1,4 +1,4 @@
-//! One kind that breaks each rule, and what is said of it.
+//! For each rule a kind that breaks it, and the error for that.
 
 use sinew_spec::catalogue::{
     ANY_MESSAGE, Direction, Field, Kind, MessageType, PACKET, Parameter, ParameterType, Port,
@@ -31,7 +31,7 @@ const GOOD: Kind = Kind {
     ..Kind::new("good", RunsIn::Realtime, &[IN, Port { name: "drive", safe: &[STOP], ..IN }])
 };
 
-/// What is said of a kind alone.
+/// The errors of a catalogue with this kind only.
 fn said(kind: Kind) -> Vec<String> {
     catalogue_errors(&[leak(kind)])
 }

@@ -44,7 +44,7 @@ fn references_of_the_schema_lead_somewhere() {
     let list = schema["then"]["items"]["$ref"].as_str().unwrap().strip_prefix('#').unwrap();
     assert!(schema.pointer(list).is_some(), "{list}");
     let rules = &schema["else"]["properties"]["nodes"]["items"]["allOf"];
-    // Nobody writes a node that stands for other hosts; everybody may write a block.
+    // A spec never has a node that stands for other hosts; it may have blocks.
     let written = KINDS.iter().filter(|kind| kind.runs_in != RunsIn::Hosts).count();
     assert_eq!(rules.as_array().unwrap().len(), written + 1);
     for rule in rules.as_array().unwrap() {
@@ -68,7 +68,7 @@ fn the_schema_knows_blocks_and_links_that_carry_packets() {
     assert_eq!(body, &json!({"description": "A parameter.", "default": ""}));
 }
 
-/// What the schema gives as the default of a link option is what the compiler takes.
+/// The default that the schema gives for a link option is the compiler's default.
 #[test]
 fn defaults_of_the_schema_are_those_of_the_compiler() {
     let schema = schema(KINDS);

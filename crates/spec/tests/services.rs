@@ -1,4 +1,4 @@
-//! What graphs with services are compiled to.
+//! Plans of graphs with services.
 
 use crate::kinds::{ARM, compile_on, domains, plan, set};
 use sinew_spec::chain::Chain;
@@ -7,7 +7,7 @@ use sinew_spec::plan::{
     Wait,
 };
 
-/// A core of two threads, and services that stand before, after and between its nodes.
+/// A core of two threads, and services before, after and between its nodes.
 const TEXT: &str = "
 name: beside
 domains:
@@ -202,7 +202,7 @@ fn the_longest_chain_follows_times_across_threads_and_leaves_services_out() {
     assert_eq!(chain.links.len(), 3);
     let beside = plan(TEXT);
     assert_eq!(names(&beside, &Chain::longest(&beside, |_| 1)), ["a", "b"]);
-    // 'b' alone takes longer than any two others; a fork goes the longer way.
+    // 'b' alone takes longer than any two others; at a fork the longer path is taken.
     let fork = plan(
         "domains: {d: {realtime: {period: 1ms}}}
 nodes:

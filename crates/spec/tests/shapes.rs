@@ -1,4 +1,4 @@
-//! What a machine profile makes of a plan's links, and what the plan says of it.
+//! How a machine profile shapes a plan's links, and the notes about it in the plan.
 
 use crate::kinds::{ARM, KINDS, message};
 use sinew_spec::catalogue::{Kind, MessageType, Port, RunsIn};
@@ -7,7 +7,7 @@ use sinew_spec::{SpecSource, compile, picture, render};
 
 static WIDE_MESSAGE: MessageType = message("Wide", 10, &[]);
 
-/// One whose messages are longer than 60 B.
+/// A kind whose messages are longer than 60 B.
 static WIDE: Kind = Kind::new(
     "wide",
     RunsIn::Realtime,
@@ -17,8 +17,8 @@ static WIDE: Kind = Kind::new(
     ],
 );
 
-/// Three threads on CPUs of their own. Of the links two are small ones, one is long, and the last
-/// one is short. The others stand behind a mutex, go through the kernel, or stay in a thread.
+/// Three threads on CPUs of their own. Two of the links are small, one is long, and the last one is
+/// short. The others have a mutex, go through the kernel, or stay in a thread.
 const THREADS: &str = "
 name: threads
 domains:
@@ -133,7 +133,7 @@ fn a_profile_that_is_refused_is_told_where_a_link_would_have_used_it() {
     let plan = plan(refused.clone());
     assert_eq!(tunings(&plan), [None; 7]);
     assert_eq!(plan.notes, [without, vec!["not ours".into()]].concat());
-    // The arm on one CPU has no link between two.
+    // On one CPU the arm has no link between two CPUs.
     let source = SpecSource::of("graph.yaml", ARM);
     let machine = TargetMachine { cpus: vec![0], profile: refused };
     let arm = compile(&source, KINDS, &machine).expect("a good graph");

@@ -1,4 +1,4 @@
-//! What is tried: the default, and what differs from it in one thing after another.
+//! The candidates: the default, and variants that differ from it in one property after another.
 
 use sinew_link::{Shape, Tuning};
 use sinew_plan::plan::{LinkClass, LinkTuning, SlotLayout};
@@ -13,7 +13,8 @@ pub(crate) struct Measured {
     pub(crate) sizes: &'static [u32],
     /// Gaps between two polls that are tried, ns; 0 is one PAUSE.
     gaps_ns: &'static [u32],
-    /// Whether many messages go through, one after the other; else one there and back.
+    /// Whether many messages go through, one after another; otherwise one message goes there and
+    /// back.
     pub(crate) is_stream: bool,
 }
 
@@ -47,11 +48,11 @@ pub(crate) fn measured(class: LinkClass) -> &'static Measured {
     &MEASURED[class as usize]
 }
 
-/// How links of this class are without a machine profile.
+/// The tuning of links of this class without a machine profile.
 pub(crate) fn usual(class: LinkClass) -> LinkTuning {
     let Measured { capacity, sizes, .. } = *measured(class);
     let shape = Shape::queue(sizes[0], 0, capacity);
-    // Of a PAUSE that takes 1 ns there are as many in a gap as it has ns.
+    // With a PAUSE of 1 ns, the number of PAUSEs in a gap is its length in ns.
     let Tuning { eager_polls, pauses, fetches_ahead, hands_over, .. } = Tuning::of(&shape, 1);
     let layout = match shape.layout {
         sinew_link::Layout::Index => SlotLayout::Index,
@@ -76,12 +77,12 @@ pub(crate) fn layouts_and_gaps(class: LinkClass, from: LinkTuning) -> Vec<LinkTu
     layouts.flat_map(|&(layout, _)| polls.iter().map(move |polls| shape(layout, polls))).collect()
 }
 
-/// With hand-over if it was without, and the other way round.
+/// With hand-over if `from` is without, and vice versa.
 pub(crate) fn hand_over(_: LinkClass, from: LinkTuning) -> Vec<LinkTuning> {
     vec![LinkTuning { hands_over: !from.hands_over, ..from }]
 }
 
-/// The same of fetching ahead; of small messages, which are never fetched, there is nothing to try.
+/// The same for fetching ahead. Small messages are never fetched, so there is nothing to try.
 pub(crate) fn fetch_ahead(class: LinkClass, from: LinkTuning) -> Vec<LinkTuning> {
     match class {
         LinkClass::Small => vec![],

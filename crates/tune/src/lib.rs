@@ -1,9 +1,9 @@
-//! Which shape and which manner of polling suit the links between two CPUs of this machine, found
-//! by measuring: what `sinew tune` does, and the *machine profile* that it leaves.
+//! Finds by measuring which layout and which way to poll suit the links between two CPUs of this
+//! machine. This is what `sinew tune` does. The result is the *machine profile*.
 //!
-//! The same links as in a run are measured, in turns with the default. Only what is wholly faster
-//! takes its place. The profile is JSON ([`MachineProfile`]); a plan takes from it what it says of
-//! links, and a profile of another machine is refused.
+//! The same links as in a run are measured, in turns with the default. A candidate replaces the
+//! default only if it is faster beyond doubt. The profile is JSON ([`MachineProfile`]). A plan
+//! takes its tuning of links from it. A profile of another machine is refused.
 
 mod candidates;
 mod measure;
@@ -35,7 +35,7 @@ use crate::sides::{Cpus, Gone, on_thread, other_pages};
 pub struct Effort {
     /// How often each candidate is measured.
     rounds: usize,
-    /// How long one is, at each size.
+    /// How long one measurement is, at each size.
     each: Duration,
 }
 
@@ -43,20 +43,20 @@ pub struct Effort {
 const TOKEN: Duration = Duration::from_micros(500);
 
 impl Effort {
-    /// For a look: some two seconds a pair.
+    /// For a first look: about two seconds for each pair.
     pub const QUICK: Effort = Effort { rounds: 9, each: Duration::from_micros(800) };
-    /// For a profile that is to stay: some eight seconds a pair.
+    /// For a profile that is kept: about eight seconds for each pair.
     pub const WHOLE: Effort = Effort { rounds: 21, each: Duration::from_micros(4_000) };
 
-    /// Rounds of a pair, each of which is told as progress.
+    /// Rounds of a pair. Each is reported as progress.
     pub fn rounds_of_a_pair(&self) -> usize {
         self.rounds * STEPS.len() * LinkClass::ALL.len()
     }
 }
 
-/// Measures these pairs of CPUs, the lower one of each first. A pair that cannot be measured stands
-/// in the profile with the reason. `time` is when this is, in words; `progress` gets how many
-/// rounds are done.
+/// Measures these pairs of CPUs. Each pair names the lower CPU first. A pair that cannot be
+/// measured is in the profile with the reason. `time` is the current time, in words. `progress` is
+/// called with the number of finished rounds.
 pub fn tune(
     pairs: &[[u32; 2]],
     effort: Effort,
@@ -96,7 +96,7 @@ fn pair(
                 || Gone("the token made too few trips; measure when the CPUs are less busy".into());
             seen.push(Interval::of(&means).ok_or_else(few)?.median);
         }
-        // Held through the round, so that its links lie on other pages.
+        // Held for the whole round, so that its links are on other pages.
         other_pages(round)
     };
     let between = Between { cpus: sides, clock, each: effort.each };
@@ -128,7 +128,7 @@ fn pair(
     })
 }
 
-/// From the 10 % to the 90 % quantile: a few rounds that something else disturbed lie outside.
+/// From the 10 % to the 90 % quantile: this leaves out a few rounds that something else disturbed.
 fn range(values: &[f64]) -> [f64; 2] {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);

@@ -11,26 +11,27 @@ use sinew_plan::plan::{Delivery, LinkClass, LinkTuning, Sync, Transport, Wait};
 use crate::candidates::measured;
 use crate::sides::{Cpus, Gone, Life, Side, Waits, answer, on_threads, round_trips, stop, stream};
 
-/// Trips before the first that counts: the far side has started, caches and pages are warm.
+/// Trips before the first that counts. After them the far side has started, and caches and pages
+/// are warm.
 const WARM_UP: u64 = 64;
-/// Trips whose mean is one value: a value is the nanosecond's fraction then.
+/// Trips whose mean is one value. With this many, a value is exact to a fraction of a nanosecond.
 const BURST: u64 = 64;
-/// A stream fills its link so often: what fits into it at once costs less.
+/// How often a stream fills its link: messages that fit into the link at once cost less.
 const FILLS: u64 = 8;
-/// Fewest values, of which the median counts: the kernel may take a CPU away in one of them.
+/// Fewest values for a median: the kernel may take a CPU away during one of them.
 const VALUES_MIN: usize = 3;
 
 /// Two CPUs between which links are measured.
 pub(crate) struct Between {
     pub(crate) cpus: Cpus,
     pub(crate) clock: Clock,
-    /// About how long one measurement is.
+    /// Approximate length of one measurement.
     pub(crate) each: Duration,
 }
 
 impl Between {
-    /// How long a message of so many bytes takes through links of this class: there and back, or
-    /// one after the other through long ones; ns.
+    /// How long a message of `bytes` bytes takes through links of this class, in ns: there and
+    /// back, or in a stream for the class of long links.
     pub(crate) fn ns(
         &self,
         class: LinkClass,
@@ -63,7 +64,7 @@ impl Between {
         on_threads(self.cpus, near, |life| answer(&mut Linked::new(far_out, far_in, bytes, life)))
     }
 
-    /// The median of values taken for the time that there is.
+    /// The median of the values that the time allows.
     fn values(
         &self,
         side: &mut Linked,

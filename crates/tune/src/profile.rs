@@ -1,5 +1,5 @@
-//! The machine profile: what was measured, of which machine, as JSON. Who reads one believes
-//! nothing of it before it is checked.
+//! The machine profile: what was measured, and on which machine, as JSON. A reader checks
+//! everything in it before use.
 
 use std::collections::HashSet;
 
@@ -11,28 +11,28 @@ use sinew_plan::plan::{LinkClass, LinkProfile, LinkTuning, TunedPair};
 use crate::candidates::usual;
 use crate::search::Suited;
 
-/// By this a profile is known.
+/// Identifies a profile.
 const FORMAT: &str = "sinew machine profile";
-/// Version of the format; another one is refused.
+/// Version of the format. Other versions are refused.
 const VERSION: u32 = 3;
 /// Most pairs: those of 45 CPUs, which take two hours. More are neither measured nor read.
 pub const PAIRS_MAX: usize = 1024;
-/// Longest that a pair is, written; most are half as long.
+/// Most bytes of a pair in the file. Most pairs are half as long.
 const PAIR_BYTES_MAX: usize = 32 << 10;
 /// Longest file that is read.
 pub(crate) const BYTES_MAX: usize = PAIRS_MAX * PAIR_BYTES_MAX;
-/// Longest gap between two polls, ns; past it a link sleeps rather than polls.
+/// Longest gap between two polls, ns. With a longer gap a link would sleep instead of polling.
 const GAP_NS_MAX: u32 = 1_000_000;
 /// Most polls at the start of a wait.
 const EAGER_POLLS_MAX: u32 = 1000;
-/// Longest text that is shown, in bytes; a longer one is cut.
+/// Longest text that is shown, in bytes. A longer text is cut.
 const TEXT_MAX: usize = 200;
 
 /// What to do about a profile that cannot be used.
 const INSTEAD: &str =
     "run 'sinew tune' to measure again, or take the default with '--profile-machine none'";
 
-/// What was measured of a machine.
+/// The measurements of a machine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MachineProfile {
@@ -40,15 +40,15 @@ pub struct MachineProfile {
     version: u32,
     /// When, in words.
     pub time: String,
-    /// Of which machine.
+    /// The machine.
     pub machine: Machine,
     /// Each pair of CPUs once.
     pub pairs: Vec<MeasuredPair>,
-    /// Those that could not be measured.
+    /// Pairs that could not be measured.
     pub not_measured: Vec<NotMeasured>,
 }
 
-/// What was measured between two CPUs.
+/// The measurements between two CPUs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MeasuredPair {
@@ -56,13 +56,13 @@ pub struct MeasuredPair {
     pub cpus: [u32; 2],
     /// How long a PAUSE takes on each.
     pub pause_ns: [u32; 2],
-    /// A word that both write in turn: the least that a round trip can cost.
+    /// Round trip of a word that both write in turn: the least that a round trip can cost.
     pub token_ns: Interval,
-    /// The 10 % and the 90 % quantile of the tokens of all rounds.
+    /// The 10 % and the 90 % quantile of the token times of all rounds.
     pub token_range_ns: [f64; 2],
-    /// Whether these are so far apart that the host must have moved the CPUs.
+    /// Whether these quantiles are so far apart that the host must have moved the CPUs.
     pub distance_changed: bool,
-    /// The same with a line for each way: the least for two links.
+    /// The same with a cache line for each direction: the least cost for two links.
     pub pair_ns: Interval,
     /// For links of few small messages.
     pub small: Suited,
@@ -90,7 +90,7 @@ pub struct NotMeasured {
     pub why: String,
 }
 
-/// What every version has.
+/// The fields that every version has.
 #[derive(Deserialize)]
 struct Head {
     format: String,
@@ -98,7 +98,7 @@ struct Head {
 }
 
 impl MachineProfile {
-    /// One in which nothing was measured yet.
+    /// A profile without measurements.
     pub(crate) fn new(time: String, machine: Machine) -> MachineProfile {
         let (pairs, not_measured) = (vec![], vec![]);
         MachineProfile {
@@ -111,22 +111,22 @@ impl MachineProfile {
         }
     }
 
-    /// As it is written.
+    /// The profile as it is written.
     pub fn to_json(&self) -> String {
         format!("{}\n", json!(self))
     }
 
-    /// Whether this is a profile, of whatever version.
+    /// Whether the bytes are a profile of any version.
     pub(crate) fn is_one(bytes: &[u8]) -> bool {
         serde_json::from_slice(bytes).is_ok_and(|head: Head| head.format == FORMAT)
     }
 
-    /// What the bytes of a file say, checked.
+    /// Parses and checks the bytes of a file.
     ///
     /// # Errors
     /// What is wrong, what was expected, and what to do.
     pub(crate) fn parse(bytes: &[u8]) -> Result<MachineProfile, String> {
-        // What is wrong may hold words of the file.
+        // The error may contain text from the file.
         MachineProfile::checked(bytes).map_err(|wrong| format!("{}; {INSTEAD}", line_of(&wrong)))
     }
 
@@ -167,8 +167,8 @@ impl MachineProfile {
         Ok(())
     }
 
-    /// Keeps what an earlier profile says of pairs that this one does not have, if that is of this
-    /// machine and there is room; how many these are.
+    /// Keeps the pairs of an earlier profile that this one does not have, if it is of this machine
+    /// and there is room. Returns how many pairs were kept.
     pub fn keep(&mut self, earlier: MachineProfile) -> usize {
         if earlier.refused_on(&self.machine).is_some() {
             return 0;
@@ -179,14 +179,14 @@ impl MachineProfile {
         self.pairs.len() - measured.len()
     }
 
-    /// Why it must not be used on this machine.
+    /// Why the profile must not be used on this machine.
     pub fn refused_on(&self, here: &Machine) -> Option<String> {
         let differences = here.is_another(&self.machine);
         (!differences.is_empty())
             .then(|| format!("it is of another machine: {}; {INSTEAD}", differences.join(", ")))
     }
 
-    /// What it says of links, for a plan; `file` is how users know it.
+    /// The profile's tuning of links, for a plan. `file` is the name that users know.
     pub fn links(&self, file: String) -> LinkProfile {
         let tuned = |pair: &MeasuredPair| TunedPair {
             cpus: pair.cpus,
@@ -198,12 +198,12 @@ impl MachineProfile {
     }
 }
 
-/// What was chosen; `None` if that is the default.
+/// The chosen tuning. `None` if it is the default.
 fn other_than_usual(class: LinkClass, suited: &Suited) -> Option<LinkTuning> {
     (suited.chosen != usual(class)).then_some(suited.chosen)
 }
 
-/// A text as it may stand on a terminal: cut at [`TEXT_MAX`], and without what is no letter there.
+/// A text that is safe on a terminal: cut at [`TEXT_MAX`], and without unprintable characters.
 pub(crate) fn line_of(text: &str) -> String {
     let shown: String = text
         .chars()
@@ -215,12 +215,13 @@ pub(crate) fn line_of(text: &str) -> String {
     }
 }
 
-/// Controls are not, nor is what turns the direction of writing.
+/// Whether a character may be shown. Control characters may not, nor characters that change the
+/// direction of writing.
 fn is_shown(c: char) -> bool {
     matches!(c, '\'' | '"' | '\\') || c.escape_debug().count() == 1
 }
 
-/// That all texts of a profile, which stands at `place` in it, can be shown.
+/// Checks that all texts of the part of a profile at `place` can be shown.
 fn check_texts(place: &str, value: &Value) -> Result<(), String> {
     match value {
         Value::String(text) if text.len() > TEXT_MAX || !text.chars().all(is_shown) => {

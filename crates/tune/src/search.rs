@@ -1,4 +1,5 @@
-//! The search for what suits: step by step, and only what is wholly faster is taken.
+//! The search for the best tuning, step by step. A candidate is taken only if it is faster beyond
+//! doubt.
 
 use std::ops::Range;
 
@@ -13,22 +14,23 @@ use crate::sides::Gone;
 /// Candidates of a step, from what was chosen before it.
 type Candidates = fn(LinkClass, LinkTuning) -> Vec<LinkTuning>;
 
-/// What is tried in turn, each from what was chosen before: all at once would be four times as
-/// many.
+/// The steps in their order. Each starts from what was chosen before. To try all combinations would
+/// take four times as many measurements.
 pub(crate) const STEPS: [(&str, Candidates); 3] = [
     ("layouts, and how to poll", layouts_and_gaps),
     ("hand-over", hand_over),
     ("fetching ahead", fetch_ahead),
 ];
 
-/// What is chosen is at least so many times as fast as what was chosen before. A host may move the
-/// CPUs of a virtual machine near to each other or far apart at any time, and what wins a little in
-/// one place may lose much in the other: between two CPUs of an AMD EPYC a gap of 50 ns from the
-/// start made a round trip 1.04 times as fast while they were far, and 0.71 times while near.
+/// A candidate must be at least this many times as fast as the previous choice. A host may move the
+/// CPUs of a virtual machine near to each other or far apart at any time. A candidate that wins a
+/// little in one place may lose much in the other: between two CPUs of an AMD EPYC, a gap of 50 ns
+/// from the start made a round trip 1.04 times as fast while they were far apart, and 0.71 times
+/// while they were near.
 pub(crate) const GAIN_MIN: f64 = 1.05;
 
-/// An interval whose upper end is more than so many times its lower one says too little: the rounds
-/// were at odds with each other.
+/// If the upper end of an interval is more than this many times the lower end, the interval is too
+/// wide to be used: the rounds contradict each other.
 const WIDTH_MAX: f64 = 1.5;
 
 /// How long messages of one size took.
@@ -41,19 +43,19 @@ pub struct TimeOfSize {
     pub ns: Interval,
 }
 
-/// A candidate and what was measured of it in one step. Rows of another step were measured at
-/// another time: of those only the speeds can be compared.
+/// A candidate and its measurements in one step. Rows of different steps were measured at different
+/// times, so only their speeds can be compared.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tried {
-    /// In which step, from 1.
+    /// The step, from 1.
     pub step: u32,
-    /// What was tried.
+    /// The candidate.
     #[serde(with = "WrittenTuning")]
     pub tuning: LinkTuning,
     /// A row for each size.
     pub times: Vec<TimeOfSize>,
-    /// How many times as fast as the default: the geometric mean over sizes, of each round.
+    /// How many times as fast as the default: the geometric mean over sizes, for each round.
     pub speed: Interval,
 }
 
@@ -61,22 +63,22 @@ pub struct Tried {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Suited {
-    /// What to take.
+    /// The choice.
     #[serde(with = "WrittenTuning")]
     pub chosen: LinkTuning,
-    /// How many times as fast it is as the default, over all rounds of all steps that it was in.
+    /// How many times as fast as the default, over all rounds of all steps that measured it.
     pub speed: Interval,
-    /// All that was tried, in each step the default first.
+    /// All candidates, in each step the default first.
     pub tried: Vec<Tried>,
 }
 
 impl Suited {
-    /// The slowest of all that was tried.
+    /// The slowest candidate.
     pub fn worst(&self) -> Option<&Tried> {
         self.tried.iter().min_by(|one, other| one.speed.median.total_cmp(&other.speed.median))
     }
 
-    /// How many times as long the worst takes as what was chosen.
+    /// How many times as long the slowest candidate takes as the choice.
     pub fn worst_costs(&self) -> Option<f64> {
         Some(self.speed.median / self.worst()?.speed.median)
     }
@@ -85,7 +87,7 @@ impl Suited {
 /// A candidate in all steps.
 struct Contender {
     tuning: LinkTuning,
-    /// For each round how long messages of each size took; none in a round that it was not in.
+    /// For each round the time of messages of each size. Empty for a round without this candidate.
     rounds: Vec<Vec<f64>>,
 }
 
@@ -94,8 +96,8 @@ impl Contender {
         Contender { tuning, rounds: vec![vec![]; rounds * STEPS.len()] }
     }
 
-    /// How many times as fast it is as another: for each of these rounds that both were in, at each
-    /// size.
+    /// How many times as fast it is as `than`: at each size, for each of these rounds in which both
+    /// were measured.
     fn ratios(&self, than: &Contender, rounds: impl Iterator<Item = usize>) -> Vec<Vec<f64>> {
         let both = rounds.map(|round| self.rounds[round].iter().zip(&than.rounds[round]));
         let ratios = both.map(|sizes| sizes.map(|(own, other)| other / own).collect::<Vec<_>>());
@@ -103,7 +105,7 @@ impl Contender {
     }
 }
 
-/// How many times as fast over rounds: the geometric mean over sizes. `None` without rounds.
+/// How many times as fast, over rounds: the geometric mean over sizes. `None` without rounds.
 fn speed(ratios: &[Vec<f64>]) -> Option<Interval> {
     let mean = |sizes: &Vec<f64>| {
         let logs: f64 = sizes.iter().map(|ratio| ratio.ln()).sum();
@@ -112,7 +114,7 @@ fn speed(ratios: &[Vec<f64>]) -> Option<Interval> {
     Interval::of(&ratios.iter().map(mean).collect::<Vec<_>>())
 }
 
-/// The speed if it is beyond doubt a gain of [`GAIN_MIN`], and at no size beyond doubt a loss.
+/// The speed, if it is beyond doubt a gain of [`GAIN_MIN`], and at no size beyond doubt a loss.
 fn gain(ratios: &[Vec<f64>]) -> Option<Interval> {
     let speed = speed(ratios)?;
     let of_size = |size: usize| ratios.iter().map(|sizes| sizes[size]).collect::<Vec<_>>();
@@ -121,7 +123,7 @@ fn gain(ratios: &[Vec<f64>]) -> Option<Interval> {
     (is_sure && speed.low > GAIN_MIN && !(0..ratios[0].len()).any(loses)).then_some(speed)
 }
 
-/// What the steps have chosen, before it is compared with the default once more.
+/// The choice of the steps, before it is compared with the default again.
 pub(crate) struct Found {
     usual: Contender,
     chosen: Contender,
@@ -129,9 +131,9 @@ pub(crate) struct Found {
 }
 
 impl Found {
-    /// Compares what was chosen with the default over all rounds that both were in: what seemed a
-    /// gain in one step has to be one in all. If the distance of the CPUs changed, `is_far` says in
-    /// which rounds they were far apart, and it must be a gain both then and in the others.
+    /// Compares the choice with the default over all rounds that measured both: a gain in one step
+    /// must be a gain over all steps. If the distance of the CPUs changed, `is_far` says in which
+    /// rounds they were far apart. Then it must be a gain in those rounds and in the others.
     pub(crate) fn settle(self, is_far: Option<&[bool]>) -> Suited {
         let Found { usual, mut chosen, tried } = self;
         let all = || 0..usual.rounds.len();
@@ -147,9 +149,9 @@ impl Found {
     }
 }
 
-/// Searches for what suits links of this class. Each round begins with `begin`, whose answer is
-/// held until it ends, and measures every candidate of its step once at every size, in an order of
-/// its own: what the host does meanwhile hits all of them.
+/// Searches for the best tuning for links of this class. Each round starts with `begin`, whose
+/// result is held until the round ends. It measures every candidate of its step once at every size.
+/// The order differs in each round, so that disturbances by the host affect all candidates.
 pub(crate) fn search<T>(
     class: LinkClass,
     rounds: usize,
@@ -160,7 +162,7 @@ pub(crate) fn search<T>(
     // The default is the first.
     let mut all = vec![Contender::new(usual, rounds)];
     let (mut chosen, mut tried) = (0, Vec::new());
-    // Any order will do that is another one in each round.
+    // Any order is good if it differs in each round.
     let mut chance = fastrand::Rng::with_seed(1);
     for (step, (_, candidates)) in STEPS.into_iter().enumerate() {
         let mut contend = vec![0];
@@ -199,8 +201,8 @@ pub(crate) fn search<T>(
     Ok(Found { usual, chosen, tried })
 }
 
-/// The fastest of those that beyond doubt are faster than one of them; of several that cannot be
-/// told apart the first: it differs the least from the default.
+/// The fastest of the candidates that are beyond doubt faster than one of them. Among several that
+/// cannot be distinguished, the first: it differs least from the default.
 fn wholly_faster(
     all: &[Contender],
     contend: &[usize],
@@ -213,7 +215,7 @@ fn wholly_faster(
     faster.iter().find(|(_, speed)| speed.high >= fastest).map(|(at, _)| *at)
 }
 
-/// What was measured of a candidate in a step.
+/// The measurements of a candidate in a step.
 fn row(
     step: usize,
     own: &Contender,
@@ -238,7 +240,7 @@ mod tests {
 
     use super::*;
 
-    /// What is found if messages take so long.
+    /// The result if messages take this long.
     fn found(class: LinkClass, ns: impl Fn(&LinkTuning, usize) -> f64) -> Suited {
         searched(class, |tuning, round, _| ns(tuning, round)).settle(None)
     }
@@ -270,7 +272,7 @@ mod tests {
             let best = suited.tried.iter().rfind(|row| row.tuning == suited.chosen);
             assert_eq!(best.expect("it was tried").times[0].ns.median % 60.0, 0.0);
             assert!(suited.worst_costs().expect("a worst") >= 2.0, "{suited:?}");
-            // In each step each once, the default first.
+            // In each step each candidate occurs once, the default first.
             let rows: Vec<_> = suited.tried.iter().map(|row| (row.step, row.tuning)).collect();
             assert!((1..rows.len()).all(|at| !rows[..at].contains(&rows[at])));
             assert!((1..=3).all(|step| rows.contains(&(step, usual(class)))));
@@ -280,7 +282,7 @@ mod tests {
 
     #[test]
     fn what_is_faster_in_most_rounds_only_does_not_take_the_place_of_the_default() {
-        // The host moves the CPUs: nine rounds of which three say the opposite.
+        // The host moves the CPUs: of nine rounds, three show the opposite.
         let ns = |tuning: &LinkTuning, round: usize| match tuning.layout {
             SlotLayout::Index => 100.0,
             SlotLayout::Sequence if round.is_multiple_of(3) => 130.0,
@@ -316,7 +318,7 @@ mod tests {
 
     #[test]
     fn a_gain_of_one_step_that_is_none_in_the_others_is_not_taken() {
-        // In the first step of nine rounds it is faster, and after that it no longer is.
+        // It is faster in the first step of nine rounds, and later it is not.
         let ns = |tuning: &LinkTuning, round: usize| match is_sequence(tuning) {
             true if round < 9 => 70.0,
             _ => 100.0,
@@ -359,7 +361,8 @@ mod tests {
 
     #[test]
     fn a_gain_is_taken_only_if_it_holds_at_every_distance_that_was_seen() {
-        // A sequence is faster while the CPUs are far apart: in the first half of each step.
+        // A sequence is faster while the CPUs are far apart, which is in the first half of each
+        // step.
         let is_far: Vec<_> = (0..27).map(|round| round % 9 < 5).collect();
         let chosen = |near_ns: f64, is_far: Option<&[bool]>| {
             let ns = |tuning: &LinkTuning, round: usize, _| match is_sequence(tuning) {
@@ -372,7 +375,7 @@ mod tests {
         assert!(is_sequence(&chosen(80.0, Some(&is_far))));
         assert!(is_sequence(&chosen(93.0, None)));
         assert_eq!(chosen(96.0, Some(&is_far)), usual(LinkClass::Long));
-        // All of it was measured while they were far: nobody knows.
+        // Everything was measured while they were far apart, so the result for near is unknown.
         assert_eq!(chosen(80.0, Some(&[true; 27])), usual(LinkClass::Long));
     }
 }

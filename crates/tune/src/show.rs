@@ -10,10 +10,10 @@ use crate::candidates::{measured, usual};
 use crate::profile::{MachineProfile, MeasuredPair};
 use crate::search::{GAIN_MIN, STEPS, Suited, Tried};
 
-/// Width of what stands between the tables.
+/// Width of the text between the tables.
 const COLUMNS: usize = 100;
 
-/// All that was measured, and what was chosen why.
+/// All measurements, the choices, and the reasons for them.
 pub fn to_text(profile: &MachineProfile) -> String {
     let mut text = format!("{}\n", profile.machine.to_line());
     profile.pairs.iter().for_each(|row| pair(row, &mut text));
@@ -82,7 +82,7 @@ fn suited(class: LinkClass, suited: &Suited, text: &mut String) {
     }
 }
 
-/// Why this was chosen.
+/// The reason for the choice.
 fn why(class: LinkClass, suited: &Suited) -> String {
     if suited.chosen != usual(class) {
         return format!("chosen: faster than the default, {} times", suited.speed);

@@ -1,6 +1,6 @@
-//! Two sides and a pair of links between them, one there and one back: what everything looks like
-//! that is measured, and how it is timed. The far side answers until it is told to stop
-//! ([`answer`]); the near side measures: [`round_trips`] one at a time, [`stream`] as many as go.
+//! Two sides with a pair of links between them, one in each direction. Everything that is measured
+//! has this form, and is timed here. The far side answers until it is told to stop ([`answer`]).
+//! The near side measures: [`round_trips`] one message at a time, [`stream`] as many as possible.
 
 mod life;
 mod place;
@@ -18,15 +18,15 @@ pub struct Gone(pub String);
 
 /// One side of a contender.
 pub trait Side {
-    /// Writes every byte of the next message, as words that all are `word`, and sends it. Waits for
-    /// room in the contender's own manner.
+    /// Writes every byte of the next message, as words that all equal `word`, and sends it. Waits
+    /// for room with the contender's own wait strategy.
     ///
     /// # Errors
     /// The other side is gone.
     fn send(&mut self, word: u64) -> Result<(), Gone>;
 
-    /// Waits for a message in the contender's own manner, reads every byte of it, and returns its
-    /// first word.
+    /// Waits for a message with the contender's own wait strategy, reads every byte of it, and
+    /// returns its first word.
     ///
     /// # Errors
     /// The other side is gone.
@@ -43,16 +43,16 @@ impl<S: Side> Side for &mut S {
     }
 }
 
-/// What the far side is to do with a message stands in the upper bits of its words.
+/// The upper bits of a message's words tell the far side what to do with it.
 const ORDER: u64 = 0b11 << 62;
 /// Send it back.
 const ECHO: u64 = 0b00 << 62;
-/// Nothing.
+/// Do not answer.
 const SINK: u64 = 0b01 << 62;
-/// End.
+/// Stop.
 const STOP: u64 = 0b11 << 62;
 
-/// The far side: does as it is told until it is told to stop.
+/// The far side: carries out each order until it is told to stop.
 ///
 /// # Errors
 /// The near side is gone.
@@ -70,15 +70,16 @@ pub fn answer(side: &mut impl Side) -> Result<(), Gone> {
 /// Tells the far side to stop.
 ///
 /// # Errors
-/// It is already gone.
+/// The far side is already gone.
 pub fn stop(side: &mut impl Side) -> Result<(), Gone> {
     side.send(STOP)
 }
 
-/// One message there and back, `trips` times; `each` gets the time of every one, ns.
+/// Sends one message there and back, `trips` times. `each` is called with the time of every trip,
+/// ns.
 ///
 /// # Errors
-/// The far side is gone, or answers with what it was not sent.
+/// The far side is gone, or answers with something that it was not sent.
 #[inline]
 pub fn round_trips(
     side: &mut impl Side,
@@ -95,14 +96,14 @@ pub fn round_trips(
             return Err(Gone(format!("sent {trip}, got {back:#x} back")));
         }
         each(clock.ns(now.wrapping_sub(before)));
-        // What `each` does is not part of the next trip.
+        // The time that `each` takes is not part of the next trip.
         before = clock.ticks();
     }
     Ok(())
 }
 
-/// `messages` one after the other, as fast as they go; the last one comes back, so that all are
-/// through. The time per message, ns.
+/// Sends `messages` one after another, as fast as possible. The last one comes back, which shows
+/// that all have arrived. Returns the time per message, ns.
 ///
 /// # Errors
 /// The far side is gone.

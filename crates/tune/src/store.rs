@@ -1,4 +1,4 @@
-//! Where the machine profile lies, and whose file it may be.
+//! Where the machine profile is stored, and which user may own the file.
 
 use std::env;
 use std::ffi::OsString;
@@ -12,7 +12,7 @@ use rustix::process::geteuid;
 
 use crate::profile::{BYTES_MAX, MachineProfile};
 
-/// The file in the cache folder of who runs this: `$XDG_CACHE_HOME/sinew/machine.json`, or
+/// The file in the user's cache folder: `$XDG_CACHE_HOME/sinew/machine.json`, or
 /// `~/.cache/sinew/machine.json`.
 ///
 /// # Errors
@@ -21,7 +21,7 @@ pub fn cached() -> Result<PathBuf, String> {
     place(env::var_os("XDG_CACHE_HOME"), env::var_os("HOME"))
 }
 
-/// A folder that is not absolute does not count, as the XDG specification has it.
+/// A folder that is not absolute is ignored, as the XDG specification says.
 fn place(cache: Option<OsString>, home: Option<OsString>) -> Result<PathBuf, String> {
     let absolute =
         |folder: Option<OsString>| folder.map(PathBuf::from).filter(|it| it.is_absolute());
@@ -33,10 +33,10 @@ fn place(cache: Option<OsString>, home: Option<OsString>) -> Result<PathBuf, Str
     Ok(folder.join("sinew/machine.json"))
 }
 
-/// Reads a profile; `None` if there is no such file.
+/// Reads a profile. `None` if the file does not exist.
 ///
 /// # Errors
-/// The file cannot be read, is not to be trusted, or is no profile; what to do.
+/// The file cannot be read, is not trusted, or is no profile. The error says what to do.
 pub fn read(path: &Path) -> Result<Option<MachineProfile>, String> {
     let cannot = |error| format!("it cannot be read: {error}");
     let Some((file, of)) = open(path).map_err(cannot)? else { return Ok(None) };
@@ -56,7 +56,7 @@ pub fn read(path: &Path) -> Result<Option<MachineProfile>, String> {
     MachineProfile::parse(&bytes).map(Some)
 }
 
-/// Opens a file, if there is one; a pipe too, without a wait for whoever writes it.
+/// Opens a file if it exists. Does not block, even for a pipe.
 fn open(path: &Path) -> io::Result<Option<(File, Metadata)>> {
     let no_wait = OFlags::NONBLOCK.bits() as i32;
     match OpenOptions::new().read(true).custom_flags(no_wait).open(path) {
@@ -66,8 +66,8 @@ fn open(path: &Path) -> io::Result<Option<(File, Metadata)>> {
     }
 }
 
-/// Why a file of this owner and mode is not used. It shapes speed only; but who can write it can
-/// slow down what runs with another one's privileges.
+/// Why a file of this owner and mode is not used. It affects only speed, but a user who can write
+/// it could slow down a program that runs with another user's privileges.
 fn distrusted(owner: u32, mode: u32, user: u32, caller: Option<u32>) -> Option<String> {
     if owner != 0 && owner != user && Some(owner) != caller {
         return Some(format!(
@@ -84,11 +84,11 @@ fn distrusted(owner: u32, mode: u32, user: u32, caller: Option<u32>) -> Option<S
     })
 }
 
-/// Whether a file that a user names may be replaced: if it is a profile of whatever version, or
-/// empty, or not there.
+/// Whether a file that a user names may be replaced: it must be a profile of any version, or empty,
+/// or not exist.
 ///
 /// # Errors
-/// It is something else, which must not be lost; what to do.
+/// It is something else, which must not be lost. The error says what to do.
 pub fn check_named(path: &Path) -> Result<(), String> {
     if path == Path::new("-") {
         return Err(
@@ -113,17 +113,17 @@ pub fn check_named(path: &Path) -> Result<(), String> {
     ))
 }
 
-/// Whether a profile can be written there: to be asked before it is measured. Makes its folder.
+/// Whether a profile can be written there: checked before measuring. Creates its folder.
 ///
 /// # Errors
-/// What the file system says, and what to do.
+/// The file system's error, and what to do.
 pub fn check_place(path: &Path) -> Result<(), String> {
-    // It was made a moment ago; if it stays, it is empty and in nobody's way.
+    // The file was made a moment ago. If it cannot be removed, it is empty and does no harm.
     let _ = fs::remove_file(open_beside(path)?.beside);
     Ok(())
 }
 
-/// Writes a profile: whole, or not at all.
+/// Writes a profile, completely or not at all.
 ///
 /// # Errors
 /// As for [`check_place`].
@@ -131,18 +131,18 @@ pub fn write(path: &Path, profile: &MachineProfile) -> Result<(), String> {
     let Beside { mut file, beside, path } = open_beside(path)?;
     let written = file.write_all(profile.to_json().as_bytes());
     written.and_then(|()| fs::rename(&beside, &path)).map_err(|error| {
-        // What is left of it is of no use, if it is there at all.
+        // What remains of the file, if anything, is of no use.
         let _ = fs::remove_file(&beside);
         cannot_write(&path, &error)
     })
 }
 
-/// A new file that is to take the place of another.
+/// A new file that will replace another.
 struct Beside {
     file: File,
     /// Its path.
     beside: PathBuf,
-    /// Whose place it is to take: no symbolic link, so that what one leads to is replaced.
+    /// The file to be replaced. It is no symbolic link, so that the target of a link is replaced.
     path: PathBuf,
 }
 
@@ -157,7 +157,7 @@ fn open_beside(path: &Path) -> Result<Beside, String> {
     };
     let mut beside = path.clone().into_os_string();
     beside.push(format!(".{}", std::process::id()));
-    // What has this name is of a process that had this number before, and died.
+    // A file with this name is left over from a dead process that had the same process number.
     let _ = fs::remove_file(&beside);
     let open = || {
         path.parent().map_or(Ok(()), fs::create_dir_all)?;
@@ -179,7 +179,7 @@ mod tests {
     use super::*;
     use crate::profile::tests::profile;
 
-    /// A folder of a test's own; gone with it.
+    /// A folder for one test, removed with it.
     struct Folder(PathBuf);
 
     impl Folder {

@@ -1,4 +1,4 @@
-//! What is cut off for want of room has a mark.
+//! Text that is cut off for lack of room gets a mark.
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -9,15 +9,15 @@ use sinew_figures::wrap::wrap_at;
 
 use crate::theme::Theme;
 
-/// Stands for what is cut off.
+/// Marks text that is cut off.
 pub(crate) const MARK: &str = "…";
 
-/// Words in so many columns.
+/// Words in this many columns.
 pub fn fit_words(text: &str, columns: usize) -> String {
     fit(Line::raw(text.to_owned()), columns).to_string()
 }
 
-/// A line in so many columns.
+/// A line in this many columns.
 pub(crate) fn fit(line: Line<'static>, columns: usize) -> Line<'static> {
     if line.width() <= columns {
         return line;
@@ -46,7 +46,8 @@ pub(crate) fn fit(line: Line<'static>, columns: usize) -> Line<'static> {
     Line { spans, ..line }
 }
 
-/// Draws lines. The last row says how many do not fit, and those that stand `below` beside them.
+/// Draws lines. The last row says how many lines do not fit. `below` more lines are added to this
+/// number.
 pub(crate) fn draw_lines(
     frame: &mut Frame<'_>,
     mut lines: Vec<Line<'static>>,
@@ -69,8 +70,8 @@ pub(crate) fn draw_lines(
     frame.render_widget(Paragraph::new(lines), area);
 }
 
-/// Words in rows of so many columns, the further ones below the first word; a word that is longer
-/// goes on in the next row.
+/// Words in rows of this many columns. Further rows are indented to the first word. A word that is
+/// too long continues in the next row.
 pub(crate) fn rows_of(lead: &str, words: &str, columns: usize) -> Vec<String> {
     let columns = columns.max(lead.len() + 1);
     let mut text = String::new();

@@ -1,5 +1,5 @@
 //! A run as others see it: the live view and the plain lines of `sinew run`, the tables of `sinew
-//! top`, the parts that these share, and what systemd is told.
+//! top`, the parts that both share, and the messages to systemd.
 
 mod fit;
 mod live;

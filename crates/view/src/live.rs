@@ -1,5 +1,5 @@
-//! The live view: the whole run on one screen, redrawn ten times a second. No key is read: Ctrl-C
-//! stays the signal that it is.
+//! The live view: the whole run on one screen, redrawn ten times a second. It reads no keys: Ctrl-C
+//! stays a signal.
 
 mod draw;
 mod signals;
@@ -32,7 +32,7 @@ impl Live {
     /// Takes the terminal.
     ///
     /// # Errors
-    /// If standard output is none, or too large.
+    /// Standard output is no terminal, or the terminal is too large.
     pub(crate) fn open(stats: &Stats) -> io::Result<Live> {
         let (screen, tracks) = (Screen::open(false)?, Tracks::new(stats));
         Ok(Live { screen, tracks, theme: Theme::wanted(), next_s: 0.0 })
@@ -46,7 +46,8 @@ impl Live {
         elapsed_s >= self.next_s
     }
 
-    /// Draws the moment; not on a terminal that has become too large, whose run goes on.
+    /// Draws the current moment. If the terminal has become too large, nothing is drawn and the run
+    /// goes on.
     ///
     /// # Errors
     /// If the terminal is gone.

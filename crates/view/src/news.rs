@@ -1,17 +1,17 @@
-//! What is told of a run's events while it runs, one line each; all of them stand in `sinew log`.
+//! The events of a run that are shown while it runs, one line each. All events are in `sinew log`.
 
 use sinew_control::status::{Event, EventKind, Events};
 
-/// What was told so far.
+/// The state of what was shown so far.
 #[derive(Debug, Default)]
 pub struct News {
-    /// Number of the last event that was looked at.
+    /// Number of the last event that was handled.
     seen: u64,
     newest: Option<String>,
 }
 
 impl News {
-    /// A line for each event since the last call that a person who watches wants to know of.
+    /// A line for each event since the last call that matters to a person who watches.
     pub fn of(&mut self, events: &Events) -> Vec<String> {
         let missed = events.missed(self.seen);
         let news = || events.after(self.seen).filter(|event| is_news(event));
@@ -24,13 +24,13 @@ impl News {
         lines
     }
 
-    /// The last line of the last call, once, that the live view has no place of its own for.
+    /// The last line of the last call, returned once. It is for a live view without room for more.
     pub fn newest(&mut self) -> Option<String> {
         self.newest.take()
     }
 }
 
-/// Late cycles are told elsewhere, and starts that went well are no news.
+/// Late cycles are reported elsewhere, and successful starts are no news.
 fn is_news(event: &Event) -> bool {
     !matches!(event.what, EventKind::Late | EventKind::Started | EventKind::Ready)
 }

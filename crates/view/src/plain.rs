@@ -1,4 +1,4 @@
-//! A line a second, for logs and pipes.
+//! One line per second, for logs and pipes.
 
 use std::io::{self, Write};
 
@@ -9,10 +9,10 @@ use sinew_report::ThreadStats;
 
 use crate::scene::Scene;
 
-/// So that the lines of late cycles stand apart from those of the seconds.
+/// Sets the lines of late cycles apart from the lines of each second.
 const INDENT: &str = "        ";
 
-/// Lines of what the control thread did so far.
+/// Lines about the control thread.
 pub(crate) struct Plain<W> {
     out: W,
     lines: u32,
@@ -39,7 +39,7 @@ impl<W: Write> Plain<W> {
         }
         match control {
             Some(control) if self.lines == 0 => self.first(scene, control)?,
-            // What there is to say of a core that is held, or starts again, is an event.
+            // If the core is held or starts again, an event says so.
             Some(_) if matches!(scene.phase, Phase::Held | Phase::Starting) => {}
             Some(control) => self.second(scene, control)?,
             None if self.lines == 0 => {
@@ -55,13 +55,13 @@ impl<W: Write> Plain<W> {
         if let Some(late) = scene.late {
             writeln!(self.out, "{INDENT}{late}")?;
         }
-        // After a pause of ours the lines go on; they are not made up for.
+        // After a pause, lines that were missed are not written later.
         self.lines = scene.elapsed_s as u32 + 1;
         self.out.flush()
     }
 
-    /// A line for each source that has something to tell: a flow is what the world sees. Those of
-    /// all nodes stand in `sinew top`.
+    /// A line for each source that has something to show: clients see flows. Flow figures of all
+    /// nodes are in `sinew top`.
     fn flows(&mut self, scene: &Scene<'_>) -> io::Result<()> {
         for source in scene.flows().filter(|node| node.is_source && !is_idle(&node.status)) {
             let FlowStatus { packets_per_s, in_flight, errors, refused, .. } = source.status;
@@ -81,7 +81,7 @@ impl<W: Write> Plain<W> {
         Ok(())
     }
 
-    /// Writes what has happened.
+    /// Writes events.
     ///
     /// # Errors
     /// If the output is closed or full.
@@ -120,12 +120,12 @@ impl<W: Write> Plain<W> {
     }
 }
 
-/// Whether a source has nothing to tell of the last second.
+/// Whether a source has nothing to show for the last second.
 fn is_idle(status: &FlowStatus) -> bool {
     status.packets_per_s == 0.0 && status.in_flight == 0
 }
 
-/// How long it is to go on.
+/// How long the run will last.
 fn until(scene: &Scene<'_>) -> String {
     match scene.duration_s {
         Some(duration_s) => format!("for {duration_s} s"),

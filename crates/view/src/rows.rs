@@ -1,4 +1,4 @@
-//! Rows in columns, and figures in words, as the commands that reach a run show them.
+//! Rows in columns, and figures as text, for the commands that reach a run.
 
 use std::fmt::Display;
 
@@ -9,12 +9,12 @@ use sinew_figures::short::micros;
 use crate::fit::{fit, fit_words, rows_of};
 use crate::theme::Theme;
 
-/// Between two columns.
+/// Columns between two columns.
 const GAP: usize = 2;
-/// To so many columns the first cell of a row is cut if the screen is too narrow.
+/// Least width of the first cell of a row, if it must be cut because the screen is too narrow.
 const FIRST_MIN: usize = 12;
 
-/// What stands in a column: words lean to the left, figures to the right.
+/// The content of a column: words are aligned to the left, figures to the right.
 #[derive(Debug)]
 pub struct Cell {
     text: String,
@@ -28,17 +28,17 @@ impl Cell {
         Cell::styled(text, Style::new())
     }
 
-    /// Words that stand out.
+    /// Emphasized words.
     pub fn styled(text: impl Into<String>, style: Style) -> Cell {
         Cell { text: printable(&text.into()), style, is_figure: false }
     }
 
-    /// A figure; `-` for what is not known.
+    /// A figure; `-` if it is not known.
     pub fn figure(figure: impl Display) -> Cell {
         Cell { is_figure: true, ..Cell::new(figure.to_string()) }
     }
 
-    /// One that stands out.
+    /// The same cell with a style.
     pub(crate) fn with(self, style: Style) -> Cell {
         Cell { style, ..self }
     }
@@ -64,24 +64,23 @@ enum Row {
 #[derive(Debug)]
 pub struct Rows {
     columns: Vec<&'static str>,
-    /// Least width of each column, as far as one is given.
+    /// Least width of each column, where one is given.
     least: Vec<usize>,
     rows: Vec<Row>,
 }
 
 impl Rows {
-    /// None yet; the first column is the one that may be cut.
+    /// No rows yet. The first column is the one that may be cut.
     pub fn new(columns: &[&'static str]) -> Rows {
         Rows { columns: columns.to_vec(), least: Vec::new(), rows: Vec::new() }
     }
 
-    /// With columns that are as wide as that even if less stands in them: figures that change often
-    /// then stay in their places.
+    /// Sets the least widths of columns, so that figures that change often stay in their places.
     pub(crate) fn at_least(self, widths: &[usize]) -> Rows {
         Rows { least: widths.to_vec(), ..self }
     }
 
-    /// Whether there is nothing below the names.
+    /// Whether there are no rows below the names.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
@@ -96,14 +95,14 @@ impl Rows {
         self.rows.push(Row::Note(Cell::styled(text, style)));
     }
 
-    /// The lines, `columns` wide at most: what is cut off has a mark.
+    /// The lines, at most `columns` wide. Text that is cut off has a mark.
     pub fn lines(&self, theme: Theme, columns: usize) -> Vec<Line<'static>> {
         let widths = self.widths(columns);
         let cells = self.rows.iter().find_map(|row| match row {
             Row::Cells(cells) => Some(cells),
             Row::Note(_) => None,
         });
-        // A name leans as what stands below it.
+        // A name is aligned like the cells below it.
         let is_figure =
             |at: usize| cells.and_then(|cells| cells.get(at)).is_some_and(|cell| cell.is_figure);
         let head = |(at, name): (usize, &&'static str)| Cell {
@@ -147,13 +146,13 @@ fn line(cells: &[Cell], widths: &[usize]) -> Line<'static> {
         let text = fit_words(&cell.text, width);
         let text = match cell.is_figure {
             true => format!("{text:>width$}"),
-            // Room behind the last words is none that could be cut.
+            // The space after the last words need not be filled.
             false if at == last => text,
             false => format!("{text:<width$}"),
         };
         [Span::raw(" ".repeat(GAP)), Span::styled(text, cell.style)]
     };
-    // No gap before the first.
+    // No gap before the first cell.
     Line::from(cells.iter().zip(widths).enumerate().flat_map(span).skip(1).collect::<Vec<_>>())
 }
 
@@ -163,17 +162,17 @@ fn wrapped(note: &Cell, columns: usize) -> Vec<Line<'static>> {
     rows.into_iter().map(|row| Line::styled(row, note.style)).collect()
 }
 
-/// Lines without their looks, for a pipe.
+/// Lines without styles, for a pipe.
 pub fn plain(lines: &[Line<'_>]) -> String {
     lines.iter().map(|line| format!("{}\n", line.to_string().trim_end())).collect()
 }
 
-/// What others wrote, without what would play with a terminal.
+/// A text from others, without characters that could affect a terminal.
 pub fn printable(text: &str) -> String {
     text.replace(|c: char| c.is_control(), "\u{fffd}")
 }
 
-/// A time that passed, with the digits that are of use.
+/// An elapsed time, with the digits that are useful.
 pub fn elapsed(ms: u64) -> String {
     let s = ms / 1000;
     match s {
@@ -184,7 +183,7 @@ pub fn elapsed(ms: u64) -> String {
     }
 }
 
-/// Memory; `-` for what is not known.
+/// Memory; `-` if it is not known.
 pub(crate) fn memory(kib: Option<u64>) -> String {
     kib.map_or("-".into(), |kib| format!("{:.1} MiB", kib as f64 / 1024.0))
 }

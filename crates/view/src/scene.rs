@@ -1,4 +1,4 @@
-//! The moment of a run that is to be shown.
+//! The moment of a run that is shown.
 
 use sinew_control::status::Phase;
 use sinew_core::privileges::{Asked, Obtained};
@@ -6,31 +6,31 @@ use sinew_core::trace::ThreadId;
 use sinew_report::Stats;
 use sinew_runtime::run::{NodeState, ServiceState};
 
-/// The moment.
+/// A moment of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Scene<'a> {
     /// Name of the graph.
     pub graph: &'a str,
     /// The figures of its cycles.
     pub stats: &'a Stats,
-    /// What each realtime thread asked for and has.
+    /// What each realtime thread asked for and got.
     pub privileges: &'a [(ThreadId, Asked, Obtained)],
     /// Name and state of each service domain.
     pub services: &'a [(String, ServiceState)],
-    /// How far the run is.
+    /// The phase of the run.
     pub phase: Phase,
-    /// Since the first release.
+    /// Time since the first release.
     pub elapsed_s: f64,
-    /// How long it is to go on.
+    /// How long the run will last.
     pub duration_s: Option<f64>,
-    /// The worst cycle that was late since the last moment that was shown.
+    /// The worst late cycle since the last moment that was shown.
     pub late: Option<&'a str>,
-    /// What last went wrong outside the graph, or the last cycle that was late.
+    /// The last error outside the graph, or the last late cycle.
     pub notice: Option<&'a str>,
 }
 
 impl<'a> Scene<'a> {
-    /// The beginning of a run with nothing but these figures.
+    /// The start of a run, with only these figures.
     pub fn of(graph: &'a str, stats: &'a Stats) -> Scene<'a> {
         Scene {
             graph,

@@ -1,4 +1,4 @@
-//! A scope on a terminal: pictures of its captures, and the keys that set it.
+//! A scope on a terminal: pictures of its captures, and keys for its settings.
 
 mod draw;
 mod keys;
@@ -18,19 +18,19 @@ use self::draw::draw;
 use crate::screen::Screen;
 use crate::theme::Theme;
 
-/// Between two pictures, if no key is pressed.
+/// Time between two pictures, if no key is pressed.
 const SPACING: Duration = Duration::from_millis(50);
 
-/// What somebody wants that the screen cannot do itself.
+/// A wish of the user that the screen cannot carry out itself.
 #[derive(Clone, Debug)]
 pub enum ScopeWish {
-    /// No more.
+    /// To quit.
     Quit,
-    /// This capture in files; [`ScopeScreen::say`] tells what became of it.
+    /// To write this capture to files. [`ScopeScreen::say`] shows the result.
     Export(Arc<Capture>),
 }
 
-/// What is drawn.
+/// The current pane.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Pane {
     /// The traces over time.
@@ -40,26 +40,26 @@ enum Pane {
     Xy,
     /// The spectrum of the chosen trace.
     Spectrum,
-    /// What the chosen trace makes of a step.
+    /// The step response of the chosen trace.
     Step,
-    /// How the chosen trace answers the first one.
+    /// The response of the chosen trace to the first one.
     Bode,
     /// The keys.
     Help,
 }
 
-/// How the scope is looked at; what it is set to is its own.
+/// How the scope is shown. The settings of the scope are kept in the scope.
 #[derive(Clone, Debug, Default)]
 struct Look {
     graph: String,
     pane: Pane,
-    /// Place of the trace that is analysed, and that the level belongs to.
+    /// Index of the trace that is analysed, and that the level belongs to.
     chosen: usize,
-    /// Where the cursors stand, as parts of the window, and which one moves.
+    /// The positions of the cursors, as parts of the window, and which one moves.
     cursors: Option<([f64; 2], usize)>,
     /// Why no cycle comes, if none does.
     silence: Option<String>,
-    /// The last thing to say.
+    /// The last message to the user.
     said: String,
 }
 
@@ -75,17 +75,17 @@ impl ScopeScreen {
     /// Takes the terminal, for a run of this graph.
     ///
     /// # Errors
-    /// If standard output or input is none, or the terminal too large.
+    /// Standard output or input is no terminal, or the terminal is too large.
     pub fn open(graph: &str) -> io::Result<ScopeScreen> {
-        // Not SIGHUP, see `Top`.
+        // Not SIGHUP: see `Top`.
         let signals = Signals::new([SIGTERM])?;
         let (screen, theme) = (Screen::open(true)?, Theme::wanted());
         let look = Look { graph: graph.into(), ..Look::default() };
         Ok(ScopeScreen { screen, signals, theme, look })
     }
 
-    /// Shows what a scope shows now, and why no cycle comes, if none does; obeys keys until it is
-    /// time for the next picture; what somebody wants beside that.
+    /// Shows what a scope shows now and, if no cycle comes, why. Handles keys until it is time for
+    /// the next picture. Returns the user's wish, if there is one.
     ///
     /// # Errors
     /// If the terminal is gone.
@@ -100,7 +100,7 @@ impl ScopeScreen {
         screen.draw(|frame| draw(frame, scope, &capture, look, *theme))?;
         let mut limit = SPACING;
         while event::poll(limit)? {
-            // What is pressed at once is obeyed at once, and drawn once.
+            // Keys pressed at the same time are handled at once, and drawn once.
             limit = Duration::ZERO;
             if let Input::Key(key) = event::read()?
                 && let Some(wish) = look.press(key, scope, &capture)
@@ -111,7 +111,7 @@ impl ScopeScreen {
         Ok((signals.pending().count() > 0).then_some(ScopeWish::Quit))
     }
 
-    /// Something to say below the picture.
+    /// Sets the message below the picture.
     pub fn say(&mut self, text: String) {
         self.look.said = text;
     }

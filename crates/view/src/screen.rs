@@ -1,5 +1,5 @@
-//! The terminal as a whole: whether it is drawn on, and its other screen, which is taken, and given
-//! back on every way out, a panic too.
+//! The terminal as a whole: whether pictures are drawn on it, and its alternate screen. That screen
+//! is given back on every way out, also after a panic.
 
 use std::env;
 use std::io::{self, IsTerminal, Stdout, Write, stdout};
@@ -18,28 +18,30 @@ use ratatui::{Frame, Terminal};
 use signal_hook::consts::SIGCONT;
 use signal_hook::flag;
 
-/// Most places of a terminal that is drawn on; each takes some hundred bytes. Whoever is at the
+/// Most cells of a terminal that is drawn on; each takes some hundred bytes. The program at the
 /// terminal's other end sets its size.
 const PLACES_MAX: u32 = 1_000_000;
 
 /// A terminal that shows our screen.
 pub(crate) struct Screen {
     terminal: Terminal<CrosstermBackend<Stdout>>,
-    /// Set when this process goes on after a stop (Ctrl-Z, then fg): others wrote on the screen.
+    /// Set when this process continues after a stop (Ctrl-Z, then fg): others have written on the
+    /// screen.
     continued: Arc<AtomicBool>,
 }
 
 impl Screen {
-    /// Takes the terminal; `with_keys` its keys too, so that Ctrl-C is one and no signal.
+    /// Takes the terminal. With `with_keys` it takes the keys too, so that Ctrl-C is a key and no
+    /// signal.
     ///
     /// # Errors
-    /// If standard output is none, or too large.
+    /// Standard output is no terminal, or the terminal is too large.
     pub(crate) fn open(with_keys: bool) -> io::Result<Screen> {
         check_size()?;
         restore_on_panic();
         let continued = Arc::new(AtomicBool::new(false));
         flag::register(SIGCONT, Arc::clone(&continued))?;
-        // Relaxed: see restore.
+        // Relaxed: see `restore`.
         TAKEN.store(true, Ordering::Relaxed);
         let open = || {
             if with_keys {
@@ -56,7 +58,7 @@ impl Screen {
     /// If the terminal is gone, or has become too large.
     pub(crate) fn draw(&mut self, picture: impl FnOnce(&mut Frame<'_>)) -> io::Result<()> {
         check_size()?;
-        // Relaxed: it carries nothing but itself.
+        // Relaxed: the flag protects no other data.
         if self.continued.swap(false, Ordering::Relaxed) {
             self.terminal = take_screen()?;
         }
@@ -65,8 +67,8 @@ impl Screen {
     }
 }
 
-/// The other screen, empty. [`Terminal::clear`] would ask where the cursor is, which not every
-/// terminal answers.
+/// The alternate screen, empty. [`Terminal::clear`] would ask for the cursor's position, and not
+/// every terminal answers this.
 fn take_screen() -> io::Result<Terminal<CrosstermBackend<Stdout>>> {
     execute!(stdout(), EnterAlternateScreen, Clear(ClearType::All))?;
     Terminal::new(CrosstermBackend::new(stdout()))
@@ -78,40 +80,41 @@ impl Drop for Screen {
     }
 }
 
-/// Whether lines are wanted where pictures could be.
+/// Whether lines are wanted instead of pictures.
 static PLAIN: AtomicBool = AtomicBool::new(false);
 
 /// From now on this process draws nothing and uses no colour, as if it had no terminal.
 pub fn want_plain() {
-    // Relaxed: it carries nothing but itself.
+    // Relaxed: the flag protects no other data.
     PLAIN.store(true, Ordering::Relaxed);
 }
 
-/// Whether [`want_plain`] was said.
+/// Whether [`want_plain`] was called.
 pub fn is_plain() -> bool {
-    // Relaxed: see want_plain.
+    // Relaxed: see `want_plain`.
     PLAIN.load(Ordering::Relaxed)
 }
 
-/// Whether pictures may be drawn on this output: a terminal that can move its cursor, and nobody
-/// wants lines.
+/// Whether pictures may be drawn on this output: it is a terminal that can move its cursor, and
+/// lines were not asked for.
 pub fn draws(output: &impl IsTerminal) -> bool {
     let is_smart = || env::var_os("TERM").is_some_and(|term| term != "dumb" && !term.is_empty());
     !is_plain() && output.is_terminal() && is_smart()
 }
 
-/// Whether it takes colour too, unless <https://no-color.org> says no: set and not empty.
+/// Whether colour may be used too. <https://no-color.org> forbids it if NO_COLOR is set and not
+/// empty.
 pub fn paints(output: &impl IsTerminal) -> bool {
     draws(output) && env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
-/// Columns of the terminal that standard output is.
+/// Columns of the terminal on standard output.
 pub fn columns() -> Option<usize> {
     let size = stdout().is_terminal().then(size);
     size.and_then(Result::ok).map(|(columns, _)| columns.into())
 }
 
-/// Looks whether the terminal has a size that can be drawn on.
+/// Checks whether the terminal has a size that can be drawn on.
 pub(crate) fn check_size() -> io::Result<()> {
     let (columns, rows) = size()?;
     if fits(columns, rows) {
@@ -127,23 +130,23 @@ fn fits(columns: u16, rows: u16) -> bool {
     u32::from(columns) * u32::from(rows) <= PLACES_MAX
 }
 
-/// Whether the terminal shows our screen. To give it back twice would move the cursor over what was
-/// printed since.
+/// Whether the terminal shows our screen. Giving it back twice would move the cursor over text that
+/// was printed since.
 static TAKEN: AtomicBool = AtomicBool::new(false);
 
 fn restore() {
-    // Relaxed: only the thread that draws takes the terminal or gives it back; a panic elsewhere
-    // races for nothing but this flag.
+    // Relaxed: only the thread that draws takes the terminal or gives it back. A panic in another
+    // thread races only for this flag.
     if !TAKEN.swap(false, Ordering::Relaxed) {
         return;
     }
-    // A terminal that is gone needs no restoring; one whose keys were not taken has them.
+    // A terminal that is gone needs no restoring. If its keys were not taken, nothing changes.
     let _ = disable_raw_mode();
     let _ = execute!(stdout(), LeaveAlternateScreen, Show);
     let _ = stdout().flush();
 }
 
-/// So that the panic's text is not lost with the screen it was printed on.
+/// Keeps the panic's text from being lost with the screen on which it was printed.
 fn restore_on_panic() {
     let before = panic::take_hook();
     panic::set_hook(Box::new(move |info| {
@@ -152,7 +155,7 @@ fn restore_on_panic() {
     }));
 }
 
-/// The picture on a terminal that is only memory: its text, and the colour of each place.
+/// The picture on an in-memory terminal: its text, and the colour of each cell.
 #[cfg(test)]
 pub(crate) fn picture(
     (width, height): (u16, u16),

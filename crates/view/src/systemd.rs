@@ -1,8 +1,9 @@
-//! What a run tells systemd, or whoever else set `NOTIFY_SOCKET`: that it is ready, how it fares,
-//! that it lives, that it stops. The protocol is a line of text to a socket; see sd_notify(3).
+//! What a run tells systemd, or any other program that set `NOTIFY_SOCKET`: that it is ready, its
+//! state, that it is alive, that it stops. The protocol is a line of text to a socket; see
+//! sd_notify(3).
 //!
-//! It is spoken here, not by a crate: those that are kept wait for the receiver, and what watches a
-//! machine waits for nobody.
+//! The protocol is implemented here instead of by a crate: the maintained crates block until the
+//! receiver takes the message, and a program that watches a machine must not block.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -15,23 +16,23 @@ use sinew_control::status::{DomainRole, DomainState, Phase, Status};
 use sinew_core::clock::now_ns;
 use sinew_figures::units::counted;
 
-/// How often the status is looked at once the graph runs.
+/// How often the status is read once the graph runs.
 const STATUS_NS: u64 = 1_000_000_000;
-/// So often it is looked for the first cycle.
+/// How often the first cycle is looked for.
 const SPACING_UNTIL_READY: Duration = Duration::from_millis(20);
 
-/// Who is told, and what it knows.
+/// The receiver, and what it knows.
 #[derive(Debug)]
 pub struct Systemd {
     address: SocketAddr,
-    /// So often it wants to hear that we live; half of what it bears.
+    /// How often it wants to hear that we are alive: half of its limit.
     watchdog_ns: Option<u64>,
     told: Told,
-    /// Whether it was said that it cannot be told.
+    /// Whether it was reported that messages do not reach it.
     is_deaf: bool,
 }
 
-/// What it was told last, and when.
+/// What it was last told, and when.
 #[derive(Clone, Debug, Default)]
 struct Told {
     is_ready: bool,
@@ -42,10 +43,10 @@ struct Told {
 }
 
 impl Systemd {
-    /// Who is to be told, by the environment; nobody if it names none.
+    /// The receiver from the environment. `None` if the environment names none.
     ///
     /// # Errors
-    /// It names an address that is none.
+    /// The environment names something that is no address.
     pub fn open() -> Result<Option<Systemd>, String> {
         Systemd::from(|name| std::env::var_os(name))
     }
@@ -63,8 +64,8 @@ impl Systemd {
         Ok(Some(Systemd { address, watchdog_ns, told: Told::default(), is_deaf: false }))
     }
 
-    /// How long the loop may sleep between two calls of [`Systemd::tell`]: half of what is left of
-    /// the limit, or less while systemd waits for the first cycle.
+    /// How long the loop may sleep between two calls of [`Systemd::tell`]: half of the rest of the
+    /// limit, or less while systemd waits for the first cycle.
     pub fn spacing(&self) -> Duration {
         let for_watchdog = self.watchdog_ns.map_or(Duration::MAX, |every_ns| {
             Duration::from_nanos(every_ns / 2).max(Duration::from_millis(1))
@@ -72,19 +73,19 @@ impl Systemd {
         if self.told.is_ready { for_watchdog } else { for_watchdog.min(SPACING_UNTIL_READY) }
     }
 
-    /// Tells what is new; `ends`: the whole run stops. Only for the loop that watches the run, once
-    /// in each turn: whoever hangs does not get here, and is not taken for alive. Never waits. What
-    /// went wrong, once.
+    /// Sends what is new. `ends`: the whole run stops. To be called only by the loop that watches
+    /// the run, once in each pass: if the loop hangs, systemd does not take it for alive. Never
+    /// blocks. Returns an error text, once.
     pub fn tell(&mut self, ends: bool, status: impl FnOnce() -> Status) -> Option<String> {
         let (text, told) = self.news(now_ns(), ends, status);
         if text.is_empty() {
-            // That there is no news was found out, too: the next look costs as much.
+            // It was checked that there is no news, too: the next check costs as much.
             self.told = told;
             return None;
         }
         match self.send(&text) {
             Ok(()) => self.told = told,
-            // Its queue is full: what it was not told is still new in the next turn.
+            // Its queue is full: what it was not told is still new in the next pass.
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             Err(error) if !self.is_deaf => {
                 self.is_deaf = true;
@@ -95,8 +96,8 @@ impl Systemd {
         None
     }
 
-    /// The lines to send, and what is told with them. `ends`: the whole run stops. A core that
-    /// stops to be held is no reason for systemd to wait for our end.
+    /// The lines to send, and the state after they were sent. `ends`: the whole run stops. If the
+    /// core stops to be held, systemd need not wait for our end.
     fn news(&self, now_ns: u64, ends: bool, status: impl FnOnce() -> Status) -> (String, Told) {
         let (mut text, mut told) = (String::new(), self.told.clone());
         if !told.is_ready || now_ns - told.status_ns >= STATUS_NS {
@@ -125,7 +126,7 @@ impl Systemd {
     }
 
     fn send(&self, text: &str) -> io::Result<()> {
-        // A new one each time: systemd may have made its own anew.
+        // A new socket each time: systemd may have created its own socket again.
         let socket = UnixDatagram::unbound()?;
         socket.set_nonblocking(true)?;
         socket.send_to_addr(text.as_bytes(), &self.address).map(drop)
@@ -141,15 +142,15 @@ fn address(name: &OsStr) -> io::Result<SocketAddr> {
     }
 }
 
-/// Whether the start is over: every domain of the core has come through a cycle, or the core has
-/// stopped before that and is held, with its services there to say why.
+/// Whether the start is over: every domain of the core has completed a cycle; or the core has
+/// stopped before that and is held, while its services run and can say why.
 fn has_started(status: &Status) -> bool {
     let mut core = status.domains.iter().filter(|domain| domain.role == DomainRole::Realtime);
     let has_cycled = core.all(|domain| domain.threads.iter().any(|thread| thread.cycles > 0));
     status.phase == Phase::Held || status.phase == Phase::Running && has_cycled
 }
 
-/// A line for who asks systemd how the run fares.
+/// A line for people who ask systemd for the run's state.
 fn words(status: &Status) -> String {
     let Status { graph, phase, domains, .. } = status;
     let running = domains.iter().filter(|domain| domain.state == DomainState::Running).count();

@@ -1,5 +1,5 @@
-//! How a screen looks. Colour only repeats what words and weights already say. Terminals are light
-//! or dark, and none says which: each colour can be read on both.
+//! The look of a screen. Colour only repeats what words and weights already say. Terminals are
+//! light or dark and do not say which, so each colour can be read on both.
 
 use std::io::stdout;
 
@@ -10,8 +10,8 @@ use sinew_control::status::{DomainState, Phase};
 
 use crate::screen::paints;
 
-/// Colours of the cube that all terminals with 256 colours have alike; a theme changes the first 16
-/// only. They stand near the middle between black and white.
+/// Colours of the cube that is the same on all terminals with 256 colours; a theme changes only the
+/// first 16. They are near the middle between black and white.
 pub(crate) const GREEN: Color = Color::Indexed(28);
 pub(crate) const BROWN: Color = Color::Indexed(130);
 pub(crate) const TEAL: Color = Color::Indexed(30);
@@ -19,7 +19,7 @@ pub(crate) const MAGENTA: Color = Color::Indexed(164);
 pub(crate) const BLUE: Color = Color::Indexed(63);
 pub(crate) const RED: Color = Color::Indexed(160);
 pub(crate) const GRAY: Color = Color::Indexed(243);
-/// How things look.
+/// The styles.
 #[derive(Clone, Copy, Debug)]
 pub struct Theme {
     /// Whether colour is wanted.
@@ -27,7 +27,7 @@ pub struct Theme {
 }
 
 impl Theme {
-    /// With colour, where standard output takes it.
+    /// With colour, if standard output supports it.
     pub fn wanted() -> Theme {
         Theme { color: paints(&stdout()) }
     }
@@ -40,7 +40,7 @@ impl Theme {
         if self.color { color } else { Color::Reset }
     }
 
-    /// What stands out.
+    /// Emphasis.
     pub fn strong(self) -> Style {
         Style::new().add_modifier(Modifier::BOLD)
     }
@@ -70,7 +70,7 @@ impl Theme {
         if n == 0 { Style::new() } else { self.caution().add_modifier(Modifier::BOLD) }
     }
 
-    /// How far a run is; the word says the same.
+    /// The style of a run's phase; the word says the same.
     pub(crate) fn phase(self, phase: Phase) -> Style {
         match phase {
             Phase::Running => self.good(),
@@ -78,7 +78,7 @@ impl Theme {
         }
     }
 
-    /// How a domain is; the word says the same.
+    /// The style of a domain's state; the word says the same.
     pub(crate) fn state(self, state: DomainState) -> Style {
         match state {
             DomainState::Running | DomainState::Finished => self.good(),

@@ -1,4 +1,4 @@
-//! The tables of a run on a terminal, twice a second; the keys are taken too.
+//! The tables of a run on a terminal, twice a second. It reads keys too.
 
 mod tables;
 
@@ -20,13 +20,13 @@ use crate::rows::{plain, printable};
 use crate::screen::Screen;
 use crate::theme::Theme;
 
-/// Between two pictures, if no key is pressed.
+/// Time between two pictures, if no key is pressed.
 const SPACING: Duration = Duration::from_millis(500);
 
-/// So many events are shown also where the tables leave no room for them.
+/// Least number of events that are shown, even if the tables leave no room for them.
 const EVENTS_MIN: usize = 6;
 
-/// The tables once, without a terminal.
+/// The tables as text, once, without a terminal.
 pub fn to_text(status: &Status) -> String {
     let theme = Theme { color: false };
     let mut tables = tables::moving(status, theme, usize::MAX);
@@ -41,9 +41,9 @@ pub struct Top {
     screen: Screen,
     signals: Signals,
     theme: Theme,
-    /// Lines that were scrolled away above.
+    /// Lines that were scrolled away at the top.
     scrolled: u16,
-    /// Lines of a page.
+    /// Lines on one page.
     page: u16,
 }
 
@@ -51,10 +51,10 @@ impl Top {
     /// Takes the terminal.
     ///
     /// # Errors
-    /// If standard output or input is none, or the terminal too large.
+    /// Standard output or input is no terminal, or the terminal is too large.
     pub fn open() -> io::Result<Top> {
-        // Not SIGHUP, which ends this process: without a terminal there is nothing to give back,
-        // and crossterm would read its end for ever.
+        // Not SIGHUP. It ends this process: without a terminal there is nothing to give back, and
+        // crossterm would read its end for ever.
         let signals = Signals::new([SIGTERM])?;
         Ok(Top {
             screen: Screen::open(true)?,
@@ -65,8 +65,8 @@ impl Top {
         })
     }
 
-    /// Shows a moment and its last events, oldest first, and scrolls them until it is time for the
-    /// next one; whether somebody wants no more.
+    /// Shows a moment and its last events, oldest first. Handles scrolling until it is time for the
+    /// next picture. Returns whether the user wants to quit.
     ///
     /// # Errors
     /// If the terminal is gone.
@@ -106,7 +106,7 @@ impl Top {
     }
 }
 
-/// Ctrl-C is a key here: the terminal makes no signal of it.
+/// Ctrl-C is a key here: the terminal makes no signal from it.
 fn is_end(key: KeyEvent) -> bool {
     let control = key.modifiers.contains(KeyModifiers::CONTROL);
     match key.code {
@@ -116,7 +116,7 @@ fn is_end(key: KeyEvent) -> bool {
     }
 }
 
-/// Draws the moment; `scrolled` is brought back to what there is to see.
+/// Draws the moment. `scrolled` is limited to what there is to see.
 fn draw(
     frame: &mut Frame<'_>,
     status: &Status,
@@ -139,7 +139,7 @@ fn draw(
     frame.render_widget(Paragraph::new(lines).scroll((*scrolled, 0)), body);
 }
 
-/// What changes, the last events, what stays; apart from each other if there is room.
+/// What changes, the last events, what does not change; with lines between them if there is room.
 fn lines(
     status: &Status,
     events: &VecDeque<Event>,

@@ -10,7 +10,7 @@ use crate::plain::Plain;
 use crate::scene::Scene;
 use crate::screen::draws;
 
-/// What shows it.
+/// The view of a run.
 pub struct View(Kind);
 
 enum Kind {
@@ -25,8 +25,8 @@ impl View {
         View(Kind::None)
     }
 
-    /// What suits standard output. With `json` that is left alone: then lines go to standard error,
-    /// if a terminal is there to read them.
+    /// The view that suits standard output. With `json` standard output is left alone, and lines go
+    /// to standard error if it is a terminal.
     pub fn open(json: bool, stats: &Stats) -> View {
         if json {
             return View(match stderr().is_terminal() {
@@ -41,12 +41,12 @@ impl View {
         })
     }
 
-    /// Whether it has the terminal to itself.
+    /// Whether the view has the terminal to itself.
     pub fn is_live(&self) -> bool {
         matches!(self.0, Kind::Live(_))
     }
 
-    /// Takes notice of a cycle.
+    /// Takes in a cycle.
     pub fn observe(&mut self, thread: ThreadId, observed: &Observed) {
         if let Kind::Live(live) = &mut self.0 {
             live.observe(thread, observed);
@@ -62,7 +62,7 @@ impl View {
         }
     }
 
-    /// Tells what has happened; the live view shows it where it has room.
+    /// Shows events. The live view shows them where it has room.
     ///
     /// # Errors
     /// If the output is closed or full.
@@ -73,7 +73,7 @@ impl View {
         }
     }
 
-    /// Shows the moment.
+    /// Shows the current moment.
     ///
     /// # Errors
     /// If the output is closed or full.

@@ -47,7 +47,7 @@ impl Service for Journal {
         let failed = |error| fault!("cannot write '{}': {error}", self.path.display());
         let file = File::options().create(true).append(true).open(&self.path);
         let mut file = file.map_err(failed)?;
-        // Each `wait` is a heartbeat; false: the end is wanted.
+        // Each `wait` is a heartbeat. It returns false when the service must end.
         while io.wait(self.every) {
             let mut newest = None;
             while let Some(state) = io.receive::<OvenState>(IN)? {
@@ -65,7 +65,7 @@ fn line(state: &OvenState) -> String {
     let OvenState { temperature_deg_c, power_w, mode, .. } = state;
     match mode.get() {
         Some(mode) => format!("{temperature_deg_c:.1} deg C, {power_w:.0} W, {mode:?}"),
-        // Another process wrote it: it may be any number.
+        // Another process wrote the number, so it may be any number.
         None => format!("{temperature_deg_c:.1} deg C, {power_w:.0} W, mode {}?", mode.number()),
     }
 }

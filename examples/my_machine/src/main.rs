@@ -1,4 +1,4 @@
-//! A whole `sinew` with kinds of our own beside those that come with it.
+//! A whole `sinew`, with kinds of our own besides those that come with it.
 
 mod journal;
 mod oven;

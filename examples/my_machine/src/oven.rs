@@ -1,5 +1,5 @@
-//! Kind `oven`: a cyclic node, and the message in which it says how it is. The oven is simulated;
-//! put what talks to yours in its place.
+//! Kind `oven`: a cyclic node, and the message with its state. The oven is simulated; replace it by
+//! the code that talks to yours.
 
 use sinew_core::catalogue::{Kind, Parameter, ParameterType, Port, SafeValue, Signal, Unit};
 use sinew_core::{
@@ -28,10 +28,11 @@ message! {
     }
 }
 
-/// What `sinew check`, `sinew kinds oven` and the pictures know of it.
+/// What `sinew check`, `sinew kinds oven` and the pictures know about the kind.
 static OVEN: Kind = Kind {
     ports: &[
-        // With safe values it moves an actuator: a graph must say which one holds without commands.
+        // A port with safe values moves an actuator. A graph must choose the value that is used
+        // without commands.
         Port::input("power", "The power wanted, 0 to 3000 W.", Real::TYPE)
             .unit(Unit::Of("W"))
             .safe(&[SafeValue { name: "off", doc: "No power." }]),
@@ -51,7 +52,7 @@ static OVEN: Kind = Kind {
     ..Kind::realtime("oven", "An oven, simulated: 100 J/K that lose 2 W/K to a room of 20 deg C.")
 };
 
-// Indices and names by the table: one that it does not have is an error of the compiler.
+// Indices by name from the table: a name that is not in the table is a compiler error.
 const POWER: usize = OVEN.input("power");
 const TEMPERATURE: usize = OVEN.output("temperature");
 const STATE: usize = OVEN.output("state");
@@ -85,7 +86,7 @@ impl Node for Oven {
     /// Every cycle. It must not allocate, lock, wait or call the system.
     fn update(&mut self, io: &mut Io<'_>, cycle: &Cycle) -> Result<(), Fault> {
         if io.fresh(POWER) != Fresh::None {
-            // The newest command, or the safe value if commands stay away.
+            // The newest command, or the safe value if no commands come.
             self.power_w = io.read::<Real>(POWER).value.clamp(0.0, POWER_MAX_W);
         }
         let flow_w = self.power_w - LOSS_W_PER_K * (self.temperature_deg_c - ROOM_DEG_C);
@@ -108,7 +109,7 @@ impl Node for Oven {
         Ok(())
     }
 
-    /// A stop waits for it, 2 s at most.
+    /// A stop waits until this is true, 2 s at most.
     fn at_rest(&self) -> bool {
         self.power_w == 0.0
     }
@@ -125,7 +126,7 @@ mod tests {
 
     /// An oven with nothing around it, updated once a second.
     fn oven(limit_deg_c: f64) -> NodeFixture {
-        // One for each row of `parameters`.
+        // One value for each row of `parameters`.
         let values = [ParameterValue::Number(limit_deg_c)];
         let parameters = Parameters::alone(&OVEN, &values, Duration::from_secs(1));
         NodeFixture::new(&NODE, &parameters).expect("it can be made")

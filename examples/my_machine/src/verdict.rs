@@ -1,5 +1,5 @@
-//! Kind `verdict`: a node of flows. It gets a packet and passes one on, or replies. It must not
-//! block: many flows run at once.
+//! Kind `verdict`: a flow node. It gets a packet and passes one on, or replies. It must not block:
+//! many flows run at once.
 
 use sinew_core::catalogue::{Kind, Parameter, ParameterType};
 use sinew_core::{Made, Parameters};
@@ -51,7 +51,7 @@ impl Verdict {
         };
         Ok(Value::map([
             ("temperature_deg_c", Value::Number(temperature_deg_c)),
-            // An enum's word; a number that no value has stays one.
+            // An enum's word. A number without a word stays a number.
             ("mode", packet.field("mode")?),
             ("ready", Value::Bool(temperature_deg_c >= self.ready_deg_c)),
         ]))

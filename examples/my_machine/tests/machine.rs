@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-/// Runs our `sinew`; what it says on standard output.
+/// Runs our `sinew`. Returns its standard output.
 fn sinew(arguments: &[&str]) -> String {
     let mut command = Command::new(env!("CARGO_BIN_EXE_my_machine"));
     let output = command.args(arguments).output().expect("it runs");
@@ -26,7 +26,7 @@ fn the_tests_in_the_graph_pass() {
 fn it_runs_for_a_second() {
     let journal = Path::new(env!("CARGO_TARGET_TMPDIR")).join("journal.txt");
     let file = format!("journal.file={}", journal.display());
-    // Any port that is free, and patience for a busy machine.
+    // Any free port, and enough time on a busy machine.
     let mut arguments = vec!["run", "graph.yaml", "--duration", "1s", "--json"];
     for set in [&file, "journal.every=100ms", "listener.port=0"] {
         arguments.extend(["--set", set]);

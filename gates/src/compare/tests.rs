@@ -1,4 +1,4 @@
-//! What rings and what stays silent.
+//! What rings, and what does not.
 
 use super::*;
 
@@ -23,7 +23,7 @@ fn counts(rows: &[(&str, u64)]) -> Counts {
     rows.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect()
 }
 
-/// What is found, as text.
+/// The findings as text, each with whether it rings.
 fn found(book: &Book, compiler: &str, rows: &[(&str, u64)]) -> Vec<(bool, String)> {
     let findings = compare(book, &tools(compiler), &counts(rows), |_| true);
     findings.iter().map(|finding| (finding.rings(), finding.to_string())).collect()

@@ -1,4 +1,4 @@
-//! A cycle of four fused nodes that pass messages of 256 bytes in place and do no work.
+//! A cycle of four fused nodes that pass messages of 256 bytes in place and do no other work.
 
 use std::hint::black_box;
 use std::path::Path;
@@ -19,7 +19,7 @@ message! {
     }
 }
 
-/// Passes on.
+/// A node that passes its message on.
 pub(super) static PASS: Kind = Kind::new(
     "pass",
     RunsIn::Realtime,

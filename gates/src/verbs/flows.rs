@@ -1,4 +1,4 @@
-//! Flows that are begun as a source begins them, without a worker around them.
+//! Flows that are begun as by a source, without a worker around them.
 
 use std::fmt::Write;
 use std::hint::black_box;
@@ -12,31 +12,31 @@ use tokio::task::LocalSet;
 
 use super::{TIMES, Work};
 
-/// Longest that a flow may take; none comes near.
+/// Longest time that a flow may take. None comes near it.
 const LIMIT: Duration = Duration::from_secs(60);
 
 struct Flows {
     outlet: Outlet,
-    /// One for each flow: where the fields of a map lie hangs on chance, another in each map, and
-    /// of so many no count hangs on it.
+    /// One packet for each flow. The order of a map's fields is random, and different in each map.
+    /// With so many packets, the count does not depend on it.
     packets: Vec<Value>,
     runtime: Runtime,
     set: LocalSet,
 }
 
 impl Flows {
-    /// Flows through this graph, each of which begins with such a packet.
+    /// Flows through this graph. Each begins with a packet from `packet`.
     fn new(text: &str, packet: impl Fn() -> Value) -> Flows {
         let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
         let outlet = fixture(text, &sinew::kinds().flows).outlet("begin");
         let packets = (0..TIMES).map(|_| packet()).collect();
         let flows = Flows { outlet, packets, runtime, set: LocalSet::new() };
-        // The first with a packet may make what stays in it, or in the nodes.
+        // The first flow with a packet may create things that stay in the packet or in the nodes.
         flows.run(TIMES);
         flows
     }
 
-    /// So many, one after the other.
+    /// Runs this many flows, one after another.
     fn run(&self, times: usize) {
         self.set.block_on(&self.runtime, async {
             for packet in &self.packets[..times] {
@@ -51,7 +51,7 @@ impl Flows {
     }
 }
 
-/// So many `nop` nodes behind each other.
+/// This many `nop` nodes in a row.
 fn chain(nodes: usize) -> Flows {
     let mut text = String::new();
     for at in 1..nodes {
@@ -68,7 +68,7 @@ pub(super) fn open() -> Work {
     Box::new(move || flows.run(TIMES))
 }
 
-/// A mistake: the same, with a lock held across the opening of every flow.
+/// A mistake: the same, with a lock that is held while each flow is opened.
 #[expect(clippy::await_holding_lock, reason = "that is the mistake")]
 pub(super) fn open_locked() -> Work {
     static OPENING: Mutex<()> = Mutex::new(());
@@ -84,7 +84,7 @@ pub(super) fn open_locked() -> Work {
     })
 }
 
-/// Takes flows from node to node.
+/// Passes flows from node to node.
 pub(super) fn hop() -> Work {
     const NODES: usize = 100;
     let flows = chain(NODES);
@@ -105,7 +105,7 @@ const ROUTER: &str = "
 - {kind: nop, name: end}
 ";
 
-/// Asks a router for this path.
+/// Sends this path to a router.
 pub(super) fn route(path: &str) -> Work {
     let packet = || Value::map([("method", Value::text("GET")), ("path", Value::text(path))]);
     let flows = Flows::new(ROUTER, packet);

@@ -14,12 +14,12 @@ use super::{TIMES, Work};
 
 const GRAPH: &str = include_str!("../../../graphs/http/ping.yaml");
 
-/// Starts it, and asks again and again.
+/// Starts the graph, and sends requests again and again.
 pub(super) fn ping() -> Work {
     ask(GRAPH)
 }
 
-/// The same, answered in another domain, whose part of the work is counted, too.
+/// The same, but the answer comes from another domain. The work of that domain is counted too.
 pub(super) fn ping_apart() -> Work {
     let nodes = GRAPH.replace("name: pong\n  language", "name: pong\n  domain: beside\n  language");
     ask(&format!("domains: {{flows: {{}}, beside: {{}}}}\ndomain: flows\nnodes:\n{nodes}"))
@@ -34,7 +34,7 @@ fn ask(graph: &str) -> Work {
         let mut client = TcpStream::connect(&host).await.expect("a connection");
         client.write_all(request.as_bytes()).await.expect("sent");
         let mut answer = Vec::new();
-        // The first says how long they all are.
+        // The first answer shows the length of all answers.
         while !answer.ends_with(b"pong") {
             assert!(client.read_buf(&mut answer).await.expect("an answer") > 0, "closed");
         }
@@ -52,10 +52,10 @@ fn ask(graph: &str) -> Work {
     })
 }
 
-/// The same with traces, of which one in a hundred is made.
+/// The same with traces, of which one in a hundred is recorded.
 pub(super) fn ping_traced() -> Work {
     send_spans(&[
-        // Nobody is there, and nothing is sent as long as this takes.
+        // Nothing listens there, and nothing is sent while this runs.
         ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9"),
         ("OTEL_BSP_SCHEDULE_DELAY", "4000000000"),
         ("OTEL_TRACES_SAMPLER", "parentbased_traceidratio"),
@@ -64,7 +64,7 @@ pub(super) fn ping_traced() -> Work {
     ping()
 }
 
-/// Lets the graph serve at any port: where, and what ends it.
+/// Runs the graph on any free port. Returns its address, and what ends it.
 fn serve(graph: &str, set: &LocalSet, runtime: &Runtime) -> (String, Stopper) {
     let table = sinew::kinds().flows;
     let kinds: Vec<_> = table.iter().map(|row| row.kind).collect();

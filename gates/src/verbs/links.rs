@@ -9,7 +9,7 @@ use sinew_spec::plan::Delivery;
 
 use super::{TIMES, Work};
 
-/// Room for all messages of a count.
+/// Room for all messages of one count.
 const CAPACITY: u32 = 1024;
 
 struct Link {
@@ -38,13 +38,13 @@ impl Link {
     }
 }
 
-/// Sends messages of so many bytes into a queue.
+/// Sends messages of `size` bytes into a queue.
 pub(super) fn send(size: u32) -> Work {
     let mut link = Link::new(size, Delivery::Queue);
     Box::new(move || (0..TIMES).for_each(|_| link.send()))
 }
 
-/// A mistake: the same, with a copy of its own of each message.
+/// A mistake: the same, with an extra copy of each message.
 pub(super) fn send_copy(size: u32) -> Work {
     let mut link = Link::new(size, Delivery::Queue);
     let message = link.message.clone();
@@ -56,14 +56,14 @@ pub(super) fn send_copy(size: u32) -> Work {
     })
 }
 
-/// Receives messages from a queue that holds them all.
+/// Receives messages from a queue that contains them all.
 pub(super) fn receive(size: u32) -> Work {
     let mut link = Link::new(size, Delivery::Queue);
     (0..TIMES).for_each(|_| link.send());
     Box::new(move || (0..TIMES).for_each(|_| link.receive()))
 }
 
-/// Sends messages and receives each as the newest.
+/// Sends messages, and receives each one as the newest.
 pub(super) fn exchange(size: u32) -> Work {
     let mut link = Link::new(size, Delivery::Latest);
     Box::new(move || {

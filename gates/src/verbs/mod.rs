@@ -1,4 +1,4 @@
-//! The hot verbs, a thousand of each.
+//! The hot verbs, a thousand repetitions of each.
 
 mod cycle;
 mod flows;
@@ -6,17 +6,19 @@ mod http;
 mod links;
 mod plan;
 
-/// How often each verb is done. Of a plan it is the nodes, of `flow/hop` the hops.
+/// How often each verb is repeated. For a plan it is the number of nodes, for `flow/hop` the number
+/// of hops.
 pub(crate) const TIMES: usize = 1000;
 
-/// What is counted: all repetitions of a verb. It is made before, and dropped after that.
+/// The work that is counted: all repetitions of a verb. It is created before counting and dropped
+/// after it.
 pub(crate) type Work = Box<dyn FnMut()>;
 
 /// A verb that is counted.
 pub(crate) struct Verb {
     pub(crate) name: &'static str,
     pub(crate) make: fn() -> Work,
-    /// The same with a mistake around it, for the test that it rings.
+    /// The same verb with a mistake, for the test that the gate rings.
     pub(crate) mistaken: Option<fn() -> Work>,
 }
 
@@ -24,7 +26,7 @@ const fn verb(name: &'static str, make: fn() -> Work) -> Verb {
     Verb { name, make, mistaken: None }
 }
 
-/// All of them.
+/// All verbs.
 pub(crate) const VERBS: &[Verb] = &[
     verb("queue_send/8", || links::send(8)),
     Verb { mistaken: Some(|| links::send_copy(64)), ..verb("queue_send/64", || links::send(64)) },

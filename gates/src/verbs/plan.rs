@@ -1,4 +1,5 @@
-//! From the text of a graph to its plan: four domains, each a chain of nodes on two threads.
+//! From the text of a graph to its plan. The graph has four domains, each a chain of nodes on two
+//! threads.
 
 use std::fmt::Write;
 use std::hint::black_box;
@@ -11,7 +12,7 @@ use super::{TIMES, Work};
 
 const DOMAINS: usize = 4;
 
-/// The text of a graph of so many nodes.
+/// The text of a graph with this many nodes.
 fn graph(count: usize) -> String {
     let mut text = "name: scale\ndomains:\n".to_owned();
     let share = count / DOMAINS;

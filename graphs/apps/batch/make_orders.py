@@ -12,7 +12,7 @@ for number in range(1, lines + 1):
     customer, cents = chance.choice(names), chance.randrange(1, 1_000_000)
     day = f"2026-{chance.randrange(1, 13):02}-{chance.randrange(1, 29):02}"
     match number % 3000:
-        # No number; nothing to pay for, which the table refuses; the id of another order.
+        # In turn: not a number; an amount of 0, which the table refuses; the id of another order.
         case 1000:
             print(f"{number},{customer},a lot,{day}")
         case 2000:

@@ -1,4 +1,4 @@
-//! Kind `echo`: sends every frame on as it came, to see that a guest is there and how far away.
+//! Kind `echo`: sends every frame on unchanged, to show that a guest runs and to measure the delay.
 
 use alloc::boxed::Box;
 

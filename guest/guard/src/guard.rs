@@ -1,8 +1,8 @@
-//! Kind `guard`: stands between a controller and the drives, and lets through only what may be.
+//! Kind `guard`: is between a controller and the drives, and lets only allowed frames pass.
 //!
 //! A frame passes if it is fresh, is one of ours, and asks no axis for a place or a speed past the
-//! limits. Else the guard commands a quick stop to all drives, in every cycle, until the controller
-//! has taken notice: it sends a frame that enables no drive.
+//! limits. Otherwise the guard commands a quick stop to all drives in every cycle. It does so until
+//! the controller confirms by sending a frame that enables no drive.
 
 use alloc::boxed::Box;
 use core::f64::consts::TAU;
@@ -31,11 +31,11 @@ const FRAME_BYTES_MAX: usize = 184;
 sinew_guest::message! {
     /// An Ethernet frame without its check sequence, as the kinds of the arm declare it.
     pub struct Frame {
-        /// The bytes; only the first `length` mean something.
+        /// The bytes. Only the first `length` are valid.
         pub bytes: [u8; FRAME_BYTES_MAX],
-        /// How many.
+        /// Count of valid bytes.
         pub length: u32,
-        /// Zero.
+        /// Always zero.
         pub reserved: u32,
     }
 }
@@ -119,10 +119,10 @@ fn make(parameters: &Parameters<'_>) -> Result<Box<dyn GuestNode>, Fault> {
     }))
 }
 
-/// What the guard does.
+/// The state of the guard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// No frame has come: there is nothing to hold up.
+    /// No frame has come yet, so there is nothing to stop.
     Waiting,
     /// Frames pass.
     Passing,
@@ -132,16 +132,16 @@ enum State {
 
 struct Guard {
     after: u32,
-    /// Limits of each axis in counts, and counts in a cycle.
+    /// Limits of each axis in counts, and in counts per cycle.
     least: [i64; DRIVES],
     greatest: [i64; DRIVES],
     step_max: [i64; DRIVES],
     state: State,
     /// Cycles since the last fresh frame.
     quiet: u32,
-    /// Index of the last frame that went out.
+    /// Index of the last frame that was sent.
     index: u8,
-    /// The targets that passed last, while drives were enabled.
+    /// The last targets that passed while drives were enabled.
     targets: Option<[i64; DRIVES]>,
 }
 
@@ -195,8 +195,8 @@ impl Guard {
         *io.write::<Frame>(OUT) = frame;
     }
 
-    /// Whether all axes are asked for places within their limits, no further away than they may go
-    /// since the last frame.
+    /// Whether all targets are within the limits of their axes, and no further away than an axis
+    /// may move since the last frame.
     fn may_be(&self, commands: &[Command; DRIVES]) -> bool {
         let cycles = i64::from(self.quiet.min(self.after));
         commands.iter().enumerate().all(|(axis, command)| {
@@ -223,7 +223,7 @@ impl Guard {
     }
 }
 
-/// Whether a drive that obeys this may move by itself.
+/// Whether a drive that obeys this command may move.
 fn enables(command: &Command) -> bool {
     command.control & control::ENABLE_OPERATION == control::ENABLE_OPERATION
 }

@@ -1,4 +1,4 @@
-//! A guest whose nodes stand between a graph on Linux and its drives.
+//! A guest whose nodes are between a graph on Linux and its drives.
 #![no_std]
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! A JPEG becomes points, written where they are to lie.
+//! Decodes a JPEG into points, directly in their final place.
 
 use sinew_media::{PICTURE_SIDE_MAX, PictureHead, PixelFormat};
 use zune_core::bytestream::ZCursor;
@@ -6,14 +6,15 @@ use zune_core::colorspace::ColorSpace;
 use zune_core::options::DecoderOptions;
 use zune_jpeg::JpegDecoder;
 
-/// Writes the points of a JPEG, row by row: red, green and blue of each. What `head` says, and how
-/// large the picture is; `None`: it is no whole JPEG, its points do not fit, or its colours are
-/// those of printers.
+/// Writes the points of a JPEG, row by row: red, green and blue of each. Returns `head`, completed
+/// with the size of the picture; `None`: it is not a whole JPEG, its points do not fit, or its
+/// colours are those of printers.
 ///
-/// Strict: of a torn picture nothing is shown, so the one before it stays. What stands in `points`
-/// decides nothing: zune-jpeg 0.5.15 only writes there, but for the colours of printers, where it
-/// mixes what it has written. It takes memory of the heap: for some rows of points, or 6 bytes a
-/// point if the JPEG is progressive. One that wants more than there is ends the guest.
+/// Strict: of a damaged picture nothing is shown, so the one before it stays. The content of
+/// `points` decides nothing: zune-jpeg 0.5.15 only writes there, except with the colours of
+/// printers, where it reads back what it has written. It takes heap memory: for some rows of
+/// points, or 6 bytes a point if the JPEG is progressive. A JPEG that needs more memory than there
+/// is ends the guest.
 pub(crate) fn decode(jpeg: &[u8], head: PictureHead, points: &mut [u8]) -> Option<PictureHead> {
     let side_max = PICTURE_SIDE_MAX as usize;
     let options = DecoderOptions::default()

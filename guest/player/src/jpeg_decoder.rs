@@ -21,14 +21,14 @@ const DECODED: usize = 0;
 const SKIPPED: usize = 1;
 const BROKEN: usize = 2;
 
-/// Twice what the JPEGs of the tests take, which is more than 44 KiB and less than 48. Past it the
-/// guest ends with a fault that says so.
+/// Twice the stack that the JPEGs of the tests need, which is between 44 KiB and 48 KiB. If it
+/// overflows, the guest ends with a fault that says so.
 const STACK: u32 = 96 * 1024;
-/// What is decoded, by FFmpeg's name.
+/// The codec that it decodes, by FFmpeg's name.
 const CODEC: &str = "mjpeg";
-/// How long a picture is shown whose packet does not say it.
+/// Duration of a picture whose packet does not give it.
 const DURATION_NS: u64 = 40_000_000;
-/// Bytes of a picture in front of its points.
+/// Bytes of a picture before its points.
 const HEAD: usize = size_of::<PictureHead>();
 
 /// The kind's row in the table.
@@ -57,30 +57,30 @@ pub(crate) const KIND: Kind = Kind {
 };
 
 struct Decoder {
-    /// The bytes of the packet that is being decoded. A copy: in their place who wrote them could
-    /// still change them.
+    /// The bytes of the packet that is being decoded. They are copied, as their writer could still
+    /// change them in place.
     coded: Box<[u8]>,
-    /// What is heard, if it is known.
+    /// The clock of the sound, if it is known.
     wanted: Option<Wanted>,
     /// Packets so far.
     number: u64,
 }
 
-/// Where in the film the sound is.
+/// The place of the sound in the film.
 struct Wanted {
     position_ns: u64,
     serial: u32,
 }
 
-/// What is to become of a packet.
+/// What shall be done with a packet.
 enum Fate {
     /// It comes too late.
     Skipped,
-    /// There is no picture in it.
+    /// It contains no picture.
     Broken,
     /// The film is over.
     End,
-    /// So many bytes of [`Decoder::coded`] become a picture.
+    /// The first bytes of [`Decoder::coded`], of this count, become a picture.
     Decoded(usize),
 }
 
@@ -102,10 +102,12 @@ impl Decoder {
 
     fn serve(&mut self, serving: &mut Serving<'_>) -> Result<(), Fault> {
         let patience = Patience::default();
-        // Room first: whether a packet is too late is asked when its picture can begin.
+        // It waits for room first, so that a packet is checked for lateness when its picture can
+        // begin.
         while serving.wait_message(IN, patience)? && serving.wait_room(OUT, patience)? {
             self.look(serving)?;
-            // The packet is gone before it is decoded: one that ends the guest does so once.
+            // The packet is freed before it is decoded, so that a packet that ends the guest does
+            // so only once.
             let Some(taken) = serving.read_in_place(IN, |packet| self.take(packet))? else {
                 continue;
             };
@@ -121,7 +123,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// Looks what is heard now.
+    /// Reads the clock of the sound.
     fn look(&mut self, serving: &mut Serving<'_>) -> Result<(), Fault> {
         if serving.io().next(WANTED)? {
             let clock = serving.io().read::<PlayClock>(WANTED);
@@ -130,7 +132,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// Takes out of a packet what it needs of it.
+    /// Takes the needed parts out of a packet.
     fn take(&mut self, packet: &Peek<'_>) -> Result<(PacketHead, Fate), Fault> {
         let mut head = PacketHead::default();
         packet.read_at(0, head.as_mut_bytes());
@@ -150,19 +152,19 @@ impl Decoder {
         if head.payload().is_err() {
             return Ok((head, Fate::Broken));
         }
-        // What sets a decoder up stands in front; a JPEG needs none.
+        // The set-up of a decoder comes first; a JPEG needs none.
         let (setup, len) = (head.setup_bytes as usize, head.bytes as usize);
         packet.read_at(size_of::<PacketHead>() + setup, &mut self.coded[..len]);
         Ok((head, Fate::Decoded(len)))
     }
 
-    /// Whether it follows an older order than what is heard. Orders are numbered modulo 2^32.
+    /// Whether it follows an older order than the sound. Orders are numbered modulo 2^32.
     fn is_stale(&self, head: &PacketHead) -> bool {
         let ahead = |wanted: &Wanted| head.serial.wrapping_sub(wanted.serial).cast_signed();
         self.wanted.as_ref().is_some_and(|wanted| ahead(wanted) < 0)
     }
 
-    /// Whether its picture would end before what is heard.
+    /// Whether its picture would end before the sound that is heard.
     fn is_late(&self, head: &PacketHead) -> bool {
         let duration_ns = if head.duration_ns == 0 { DURATION_NS } else { head.duration_ns };
         let end_ns = position_ns(head).saturating_add(duration_ns);
@@ -170,11 +172,11 @@ impl Decoder {
         wanted.is_some_and(|wanted| end_ns < wanted.position_ns)
     }
 
-    /// What a picture says of itself before it is decoded.
+    /// The head of a picture, before it is decoded.
     fn head(&self, serving: &mut Serving<'_>, packet: &PacketHead) -> Result<PictureHead, Fault> {
         let waiting = serving.waiting(IN)?;
         let [skipped, broken] = [SKIPPED, BROKEN].map(|counter| *serving.io().counter(counter));
-        // No `time_ns`: the guest's clock is its own.
+        // Without `time_ns`, as the guest has a clock of its own.
         let PacketHead { duration_ns, film_ns, serial, .. } = *packet;
         Ok(PictureHead {
             number: self.number,
@@ -189,7 +191,7 @@ impl Decoder {
         })
     }
 
-    /// Says that the film is over.
+    /// Sends the message that the film is over.
     fn end(&self, serving: &mut Serving<'_>, packet: &PacketHead) -> Result<(), Fault> {
         let head = self.head(serving, packet)?;
         serving.write_in_place(OUT, |place| {
@@ -199,7 +201,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// Decodes the first `len` bytes of what was copied into the place of the next picture.
+    /// Decodes the first `len` copied bytes into the place of the next picture.
     fn decode(
         &self,
         serving: &mut Serving<'_>,
@@ -220,8 +222,8 @@ impl Decoder {
     }
 }
 
-/// When its picture is to be seen. If the film does not say it: each is decoded when it is to be
-/// seen, since none needs another one.
+/// When its picture is to be seen. If the film does not give it, this is when it is to be decoded,
+/// as no JPEG needs another one.
 fn position_ns(packet: &PacketHead) -> u64 {
     if packet.has(flag::UNPLACED) { packet.decoding_ns } else { packet.position_ns }
 }

@@ -1,4 +1,4 @@
-//! A guest that decodes the pictures of a film beside Linux, where they are to lie.
+//! A guest beside Linux that decodes the pictures of a film, directly in their final places.
 #![no_std]
 #![no_main]
 

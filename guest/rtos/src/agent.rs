@@ -11,12 +11,12 @@ use crate::kernel::Task;
 use crate::once::Once;
 use crate::{Fault, board, fault, guest, kernel, say, serve};
 
-/// Between two beats, unless Linux rings before.
+/// Time between two beats, unless Linux rings before.
 const BEAT_MS: u32 = 10;
-/// How long the nodes have for their last act; past it the guest ends without them.
+/// Time for the last act of the nodes. After it the guest ends without waiting for them.
 const LAST_ACT_MS: u32 = 500;
 const STACK: u32 = 16 * 1024;
-/// Where the words of Linux and of the agent stand.
+/// Bytes at the start of the carve-out with the words of Linux and of the agent.
 const HEAD: usize = 0x1000;
 
 static AGENT: Once<Task> = Once::new();
@@ -24,9 +24,9 @@ static NODES: [Once<Task>; NODES_MAX] = [const { Once::new() }; NODES_MAX];
 static NODE_COUNT: AtomicUsize = AtomicUsize::new(0);
 /// A bit for each node that has done its last act.
 static DONE: AtomicU32 = AtomicU32::new(0);
-/// A bit for each node that Linux has stopped.
+/// A bit for each node that Linux has told to stop.
 static TO_STOP: AtomicU32 = AtomicU32::new(0);
-/// How often bells of Linux were heard.
+/// Count of bells of Linux that were heard.
 static BELLS: AtomicU32 = AtomicU32::new(0);
 /// The tick at which the first cycles are released; 0 while the guest waits.
 static RUN_AT: AtomicU32 = AtomicU32::new(0);
@@ -35,8 +35,8 @@ static LINUX_SILENT_MS: AtomicU32 = AtomicU32::new(0);
 /// The first fault of a node.
 static FAILED: Once<GuestFault> = Once::new();
 
-// Every atomic below is relaxed: all that look at them run on one core, which sees its own writes
-// in order.
+// Every atomic below is relaxed: all code that uses them runs on one core, which sees its own
+// writes in order.
 
 /// Makes the agent's task; the scheduler does not run yet.
 pub(crate) fn begin(nodes: usize) {
@@ -52,7 +52,7 @@ pub(crate) fn know(node: usize, task: Task) {
     NODES[node].set(task);
 }
 
-/// A bell rang. Comes from its interrupt.
+/// A bell rang. Called from its interrupt.
 pub(crate) fn hear(bell: u32) {
     BELLS.fetch_add(1, Ordering::Relaxed);
     if let (0, Some(agent)) = (bell, AGENT.get()) {
@@ -60,8 +60,8 @@ pub(crate) fn hear(bell: u32) {
     }
 }
 
-/// Blocks a node until Linux says that the nodes run and the first cycle is released, or the guest
-/// stops. The tick of that release, the same for all.
+/// Blocks a node until Linux orders the nodes to run and the first cycle is released, or until the
+/// guest stops. Returns the tick of that release, which is the same for all nodes.
 pub(crate) fn wait_for_run() -> u32 {
     while !is_running() && !is_stopping() {
         kernel::wait(kernel::FOR_EVER);
@@ -73,23 +73,23 @@ pub(crate) fn wait_for_run() -> u32 {
     release
 }
 
-/// Whether the nodes are to do their last act.
+/// Whether the nodes must do their last act.
 pub(crate) fn is_stopping() -> bool {
     IS_STOPPING.load(Ordering::Relaxed)
 }
 
-/// Whether node `node` is to do its last act, alone or with all.
+/// Whether node `node` must do its last act, alone or with all.
 pub(crate) fn is_to_stop(node: usize) -> bool {
     is_stopping() || TO_STOP.load(Ordering::Relaxed) & 1 << node != 0
 }
 
-/// Has one node do its last act; the others go on.
+/// Makes one node do its last act. The other nodes go on.
 pub(crate) fn stop_node(node: usize) {
     TO_STOP.fetch_or(1 << node, Ordering::Relaxed);
     wake_nodes();
 }
 
-/// How a node is: 0 it runs, 1 it is to stop, 2 it has done its last act.
+/// The state of a node: 0 it runs, 1 it must stop, 2 it has done its last act.
 pub(crate) fn node_state(node: usize) -> u32 {
     match DONE.load(Ordering::Relaxed) & 1 << node {
         0 => u32::from(is_to_stop(node)),
@@ -97,22 +97,22 @@ pub(crate) fn node_state(node: usize) -> u32 {
     }
 }
 
-/// How many nodes there are.
+/// Count of nodes.
 pub(crate) fn node_count() -> usize {
     NODE_COUNT.load(Ordering::Relaxed)
 }
 
-/// How often bells were heard, modulo 2^32.
+/// Count of bells that were heard, modulo 2^32.
 pub(crate) fn bells_heard() -> u32 {
     BELLS.load(Ordering::Relaxed)
 }
 
-/// Since when Linux has not said that it is alive.
+/// Time since Linux last showed that it is alive.
 pub(crate) fn linux_silent_ms() -> u32 {
     LINUX_SILENT_MS.load(Ordering::Relaxed)
 }
 
-/// A node has done its last act.
+/// Records that a node has done its last act.
 pub(crate) fn done(node: usize) {
     DONE.fetch_or(1 << node, Ordering::Relaxed);
     wake_agent();
@@ -144,10 +144,10 @@ extern "C" fn task(_: *mut c_void) {
         beat(guest, &mut linux);
         serve::look();
         match guest.carve_out.ordered() {
-            // Linux may not have heard: the emulator drops bells until it knows both sides.
+            // Linux may have missed the bell: the emulator drops bells until it knows both sides.
             Order::Wait if !is_running() => board::ring(0),
             Order::Run if !is_running() && !is_stopping() => {
-                // Two: the next one may come before the nodes sleep.
+                // Two ticks ahead: the next tick may come before the nodes sleep.
                 let release = kernel::ticks().wrapping_add(2);
                 RUN_AT.store(release.max(1), Ordering::Relaxed);
                 wake_nodes();
@@ -160,7 +160,7 @@ extern "C" fn task(_: *mut c_void) {
             end(guest, &mut linux);
         }
         kernel::wait(BEAT_MS);
-        // However often Linux rings: the nodes get the core in between.
+        // However often Linux rings, the nodes get the core in between.
         if kernel::ticks() == begun {
             kernel::pause(1);
         }
@@ -174,7 +174,7 @@ fn stuck(guest: &Guest, node: usize) -> ! {
     fault::end(&record)
 }
 
-/// When Linux last said that it is alive.
+/// When Linux last showed that it is alive.
 struct Linux {
     beats: u32,
     heard: u32,
@@ -210,11 +210,11 @@ fn busy() -> Option<usize> {
     (0..NODE_COUNT.load(Ordering::Relaxed)).find(|node| done & 1 << node == 0)
 }
 
-/// Has all nodes do their last act, then ends the guest.
+/// Makes all nodes do their last act, then ends the guest.
 fn end(guest: &Guest, linux: &mut Linux) -> ! {
     let since = kernel::ticks();
     while busy().is_some() && kernel::ticks().wrapping_sub(since) < LAST_ACT_MS {
-        // Again and again: a node may just be about to sleep.
+        // Repeatedly, as a node may just be about to sleep.
         wake_nodes();
         beat(guest, linux);
         kernel::wait(BEAT_MS);

@@ -1,4 +1,5 @@
-//! Who wakes when a bell of the guest rings: the agent, or the nodes at the links of that bell.
+//! Wakes the right task when a bell of the guest rings: the agent, or the nodes at the links of
+//! that bell.
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
@@ -15,7 +16,7 @@ static SLEEPERS: [AtomicU32; BELLS_MAX] = [const { AtomicU32::new(0) }; BELLS_MA
 // Every atomic below is relaxed: the start writes them, and tasks and interrupts run after it on
 // the same core.
 
-/// The task of a node, and all links that there are: it wakes with the bells of its own. To be
+/// The task of a node, and all links: the node wakes with the bells of its own links. Must be
 /// called by the start.
 pub(crate) fn know(node: usize, task: Task, links: impl Iterator<Item = LinkRow>) {
     NODES[node].set(task);
@@ -26,7 +27,7 @@ pub(crate) fn know(node: usize, task: Task, links: impl Iterator<Item = LinkRow>
     }
 }
 
-/// A bell rang. Comes from its interrupt.
+/// A bell rang. Called from its interrupt.
 pub(crate) fn hear(bell: u32) {
     if bell == 0 {
         return agent::hear(bell);

@@ -1,8 +1,8 @@
 //! The board: everything that differs from chip to chip, one file each.
 //!
-//! A board gives the constants and functions that `virt` gives: where the interrupt controller
-//! and devices are, how the carve-out is found, how bells are rung and heard, what keeps caches
-//! in step with Linux, how to print and to switch off.
+//! A board provides the constants and functions that `virt` provides: the addresses of the
+//! interrupt controller and devices, and functions to find the carve-out, to ring and hear bells,
+//! to keep caches in step with Linux, to print and to switch off.
 
 mod virt;
 
@@ -18,7 +18,8 @@ pub(crate) struct Register(usize);
 
 impl Device {
     /// # Safety
-    /// A device of the board begins there, and each of its registers may be read and written.
+    /// A device of the board begins at this address, and each of its registers may be read and
+    /// written.
     const unsafe fn new(address: usize) -> Device {
         Device(address)
     }

@@ -36,11 +36,11 @@ struct CCycle {
     linux_silent_ms: u32,
 }
 
-/// `struct sinew_io`, which C only points at: it is our `Io`.
+/// `struct sinew_io`, of which C has only pointers: it is our `Io`.
 #[repr(C)]
 struct CIo(c_void);
 
-/// A node of a kind in C: its state, zeroed when it was made.
+/// A node of a kind in C, with its state, which begins as zeros.
 struct CNode {
     maker: &'static Maker,
     /// Words, so that it is aligned to 8.
@@ -61,13 +61,13 @@ pub(crate) fn make(
         period_us: parameters.period_us(),
     };
     if let Some(make) = maker.make {
-        // SAFETY: the state is as long as the kind says, and both live during the call.
+        // SAFETY: the state is as long as the kind says, and both are valid during the call.
         result(unsafe { make(node.state(), &given) })?;
     }
     Ok(Box::new(node))
 }
 
-/// What C returns: null, or why it failed.
+/// The result of a C function: null, or a text that says why it failed.
 pub(crate) fn result(why: *const c_char) -> Result<(), Fault> {
     if why.is_null() {
         return Ok(());
@@ -87,7 +87,7 @@ impl GuestNode for CNode {
     fn update(&mut self, io: &mut Io<'_>, cycle: &Cycle) -> Result<(), Fault> {
         let Cycle { number, period_us, skipped, linux_silent_ms } = *cycle;
         let cycle = CCycle { number, period_us, skipped, linux_silent_ms };
-        // SAFETY: all three live during the call, and `io` is only handed back to us.
+        // SAFETY: all three are valid during the call, and C only hands `io` back to us.
         result(unsafe { (self.maker.update)(self.state(), ptr::from_mut(io).cast(), &cycle) })
     }
 
@@ -102,7 +102,7 @@ impl GuestNode for CNode {
 /// The `Io` that C was given.
 ///
 /// # Safety
-/// It is the pointer that `update` or `stop` was called with, and they have not returned.
+/// It is the pointer with which `update` or `stop` was called, and they have not returned.
 unsafe fn given<'a>(io: *mut CIo) -> &'a mut Io<'a> {
     // SAFETY: the caller's promise.
     unsafe { &mut *io.cast::<Io<'a>>() }
@@ -138,7 +138,7 @@ unsafe extern "C" fn sinew_write(io: *mut CIo, port: u32) -> *mut c_void {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn sinew_next(io: *mut CIo, port: u32) -> bool {
-    // SAFETY: as above. What the peer must not do is told at the next cycle's read.
+    // SAFETY: as above. If the peer broke the rules, the read of the next cycle reports it.
     unsafe { given(io) }.next(port as usize).unwrap_or(false)
 }
 

@@ -1,4 +1,4 @@
-//! Lines on the serial port, for people who look for why a guest does not start.
+//! Lines on the serial port, for people who debug the start of a guest.
 
 use core::fmt;
 
@@ -14,7 +14,8 @@ impl fmt::Write for Console {
     }
 }
 
-/// Prints a line on the serial port. It waits for the port: not for a node's every cycle.
+/// Prints a line on the serial port. It waits for the port, so do not use it in every cycle of a
+/// node.
 #[macro_export]
 macro_rules! say {
     ($($part:tt)*) => {{

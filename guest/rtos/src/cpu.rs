@@ -1,4 +1,4 @@
-//! What any ARMv7-A core has: system registers, caches, its generic timer.
+//! What every ARMv7-A core has: system registers, caches, its generic timer.
 
 use core::arch::asm;
 
@@ -43,7 +43,7 @@ pub(crate) fn ifar() -> u32 {
     read_cp15!("0", "c6", "c0", "2")
 }
 
-/// Every access before it is done before any after it.
+/// Completes every access before it ahead of any access after it.
 pub(crate) fn barrier() {
     // SAFETY: barriers only order.
     unsafe { asm!("dsb sy", "isb", options(nostack, preserves_flags)) };
@@ -64,7 +64,7 @@ pub(crate) fn sleep() {
 /// Switches address translation and caches on.
 ///
 /// # Safety
-/// The table maps all that is in use now to where it is.
+/// The table maps everything in use at its own address.
 pub(crate) unsafe fn map_by(table: *const u32) {
     /// Domain 0 obeys the rights in the table, the others are off.
     const CLIENT: u32 = 1;
@@ -91,12 +91,12 @@ pub(crate) unsafe fn map_by(table: *const u32) {
     }
 }
 
-/// Bytes of a line of the data cache, the smallest of all levels.
+/// Bytes of a line of the data cache; the smallest of all levels.
 fn cache_line() -> usize {
     4 << ((read_cp15!("0", "c0", "c0", "1") >> 16) & 0xf)
 }
 
-/// Writes back what the data caches hold of these bytes (DCCMVAC).
+/// Writes back the contents of the data caches for these bytes (DCCMVAC).
 pub(crate) fn clean(start: usize, len: usize) {
     for line in (start & !(cache_line() - 1)..start + len).step_by(cache_line()) {
         // SAFETY: to clean a line changes no value that this core sees.
@@ -105,8 +105,8 @@ pub(crate) fn clean(start: usize, len: usize) {
     barrier();
 }
 
-/// Cleans, then drops what the data caches hold of these bytes (DCCIMVAC). Not DCIMVAC: at the
-/// ends of the range that would lose what a neighbour wrote in the same line.
+/// Cleans, then drops the contents of the data caches for these bytes (DCCIMVAC). Not DCIMVAC: at
+/// the ends of the range that would lose a neighbour's writes in the same line.
 pub(crate) fn clean_and_invalidate(start: usize, len: usize) {
     for line in (start & !(cache_line() - 1)..start + len).step_by(cache_line()) {
         // SAFETY: cleaned first, so no value is lost.
@@ -115,13 +115,13 @@ pub(crate) fn clean_and_invalidate(start: usize, len: usize) {
     barrier();
 }
 
-/// The generic timer: how often it counts in a second.
+/// Frequency of the generic timer's counter.
 pub(crate) fn counter_hz() -> u32 {
     read_cp15!("0", "c14", "c0", "0")
 }
 
-/// The guest's own clock, ns. It only says how long something took: Linux has another one, and how
-/// far apart they are nobody knows.
+/// The guest's own clock, ns. Use it only for durations: Linux has another clock, and the offset
+/// between the two is unknown.
 pub fn now_ns() -> u64 {
     let (count, hz) = (counter(), u64::from(counter_hz()));
     count / hz * 1_000_000_000 + count % hz * 1_000_000_000 / hz
@@ -138,7 +138,7 @@ pub(crate) fn counter() -> u64 {
     u64::from(high) << 32 | u64::from(low)
 }
 
-/// Has the virtual timer interrupt when the counter reaches `at`.
+/// Makes the virtual timer interrupt when the counter reaches `at`.
 pub(crate) fn alarm_at(at: u64) {
     // SAFETY: the timer belongs to the ticks of FreeRTOS alone.
     unsafe {

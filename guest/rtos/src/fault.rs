@@ -1,6 +1,6 @@
-//! What ends a guest: every fault becomes a record in the carve-out, a bell, and power off.
+//! The end of a guest: every fault becomes a record in the carve-out, a bell, and power off.
 //!
-//! The way there uses no heap and no kernel call, so that it works wherever the fault was met.
+//! This code uses no heap and no kernel call, so that it works wherever the fault occurs.
 
 use core::fmt::Write as _;
 use core::panic::PanicInfo;
@@ -10,11 +10,11 @@ use sinew_carve_out::{FaultKind, GuestFault, GuestState, Name};
 
 use crate::{board, cpu, guest, kernel, memory, say};
 
-/// Writes down why this guest cannot go on, says so and switches off.
+/// Records why this guest cannot go on, reports it and switches off.
 pub(crate) fn end(fault: &GuestFault) -> ! {
     static IS_ENDING: AtomicBool = AtomicBool::new(false);
     cpu::interrupts_off();
-    // Relaxed: one core. A fault on the way out changes nothing of what is already written.
+    // Relaxed: one core. A second fault on the way out does not change the record.
     if !IS_ENDING.swap(true, Ordering::Relaxed) {
         if let Some(guest) = guest::get() {
             guest.carve_out.set_fault(fault);
@@ -27,19 +27,19 @@ pub(crate) fn end(fault: &GuestFault) -> ! {
     board::power_off()
 }
 
-/// A fault of what runs.
+/// A fault of the running thread.
 fn here(kind: FaultKind) -> GuestFault {
     GuestFault::new(kind, name(kernel::running()))
 }
 
-/// A name that is cut where it is too long.
+/// The text as a name, cut if it is too long.
 pub(crate) fn name(text: &str) -> Name {
     Name::new(&text[..text.floor_char_boundary(31)])
         .or(Name::new(""))
         .expect("an empty name is one")
 }
 
-/// A fault with a text, of what runs.
+/// Ends with a fault of the running thread and a text.
 pub(crate) fn end_with(kind: FaultKind, text: core::fmt::Arguments<'_>) -> ! {
     let mut fault = here(kind);
     // A text too long is cut.
@@ -100,14 +100,14 @@ extern "C" fn sinew_on_prefetch_abort(pc: u32) -> ! {
     end(&fault)
 }
 
-/// Where to go on after a data abort at `pc`: behind a probe. There is no other way on.
+/// Where to continue after a data abort at `pc`: after a probe. Any other abort ends the guest.
 #[unsafe(no_mangle)]
 extern "C" fn sinew_on_data_abort(pc: u32) -> u32 {
     let (address, status) = (cpu::dfar(), cpu::dfsr());
     // The addresses of code, not the code.
     let probes = [&raw const sinew_probe_load_at, &raw const sinew_probe_store_at];
     if probes.iter().any(|probe| probe.addr() == pc as usize) {
-        // Relaxed: for people and tests.
+        // Relaxed: only people and tests read them.
         PROBES_REFUSED.fetch_add(1, Ordering::Relaxed);
         LAST_REFUSED.store(address, Ordering::Relaxed);
         return (&raw const sinew_probe_failed).addr() as u32;
@@ -123,7 +123,7 @@ extern "C" fn sinew_on_data_abort(pc: u32) -> u32 {
     end(&fault)
 }
 
-/// A fault status in words: short descriptors, Arm ARM (DDI 0406C) table B3-23.
+/// A fault status as text: short descriptors, Arm ARM (DDI 0406C) table B3-23.
 fn reason(status: u32) -> &'static str {
     match status & 0xf | status >> 6 & 0x10 {
         0b00001 => "not aligned",
@@ -145,24 +145,24 @@ unsafe extern "C" {
 static PROBES_REFUSED: AtomicU32 = AtomicU32::new(0);
 static LAST_REFUSED: AtomicU32 = AtomicU32::new(0);
 
-/// Reads a byte at any address; `None` if the guest may not. For tests of what is mapped: reading
-/// a device's register may change the device.
+/// Reads a byte at any address; `None` if the guest may not. For tests of the mapping: reading a
+/// device's register may change the device.
 pub fn probe_read(address: usize) -> Option<u8> {
-    // SAFETY: if the load aborts, the handler goes on behind it.
+    // SAFETY: if the load aborts, the handler continues after it.
     u8::try_from(unsafe { sinew_probe_load(address) }).ok()
 }
 
-/// Writes a byte at any address; whether the guest may.
+/// Writes a byte at any address. Returns whether the guest may.
 ///
 /// # Safety
-/// If the guest may, nobody relies on what was there.
+/// If the guest may write there, nothing relies on the byte that was there.
 pub unsafe fn probe_write(address: usize, byte: u8) -> bool {
-    // SAFETY: if the store aborts, the handler goes on behind it; else the caller's promise.
+    // SAFETY: if the store aborts, the handler continues after it; otherwise the caller's promise.
     unsafe { sinew_probe_store(address, u32::from(byte)) == 0 }
 }
 
 /// How many probes were refused, and at which address the last one was.
 pub fn probes_refused() -> (u32, u32) {
-    // Relaxed: written by who probes.
+    // Relaxed: written by the caller that probes.
     (PROBES_REFUSED.load(Ordering::Relaxed), LAST_REFUSED.load(Ordering::Relaxed))
 }

@@ -2,12 +2,12 @@
 
 use crate::board;
 
-/// Priority of what may call FreeRTOS: below `configMAX_API_CALL_INTERRUPT_PRIORITY`, as larger
-/// figures are weaker.
+/// Priority of interrupts that may call FreeRTOS: below `configMAX_API_CALL_INTERRUPT_PRIORITY`, as
+/// a larger number is a lower priority.
 pub(crate) const PRIORITY: u8 = 200;
-/// Weakest that still interrupts; the port asks that of its ticks.
+/// Lowest priority that still interrupts; the port needs it for its ticks.
 pub(crate) const PRIORITY_OF_TIMER: u8 = 254;
-/// What the controller says when nothing is pending.
+/// The interrupt number that the controller returns when nothing is pending.
 pub(crate) const SPURIOUS: u32 = 1020;
 
 const ENABLE_SET: usize = 0x100;
@@ -31,11 +31,11 @@ pub(crate) fn start() {
     board::GIC_CPU.at(0x0).write(1);
 }
 
-/// Lets an interrupt come to this core.
+/// Lets an interrupt reach this core.
 pub(crate) fn enable(id: u32, priority: u8, is_pulse: bool) {
     let id = id as usize;
     set_byte(PRIORITIES + id, priority);
-    // The first 32 belong to this core and know no target.
+    // The first 32 belong to this core and have no target.
     if id >= 32 {
         set_byte(TARGETS + id, 1);
         let config = distributor(CONFIG + id / 16 * 4);

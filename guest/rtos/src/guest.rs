@@ -23,10 +23,10 @@ use crate::{
     shared, trial,
 };
 
-/// What every part of the guest may look at.
+/// What every part of the guest may use.
 pub(crate) struct Guest {
     pub(crate) carve_out: CarveOut<RawMemory>,
-    /// Which life this is.
+    /// Number of this life.
     pub(crate) epoch: u32,
 }
 
@@ -37,10 +37,10 @@ pub(crate) fn get() -> Option<&'static Guest> {
     GUEST.get()
 }
 
-/// The start comes here, in supervisor mode, with nothing but stacks.
+/// The start calls this, in supervisor mode, when only the stacks are set up.
 #[unsafe(no_mangle)]
 extern "C" fn sinew_main() -> ! {
-    // SAFETY: the first thing that happens, with translation off.
+    // SAFETY: nothing ran before, and translation is off.
     unsafe { memory::start(board::DEVICES) };
     gic::start();
     let guest = open();
@@ -101,7 +101,7 @@ fn rows(guest: &Guest) -> Rows {
     }
 }
 
-/// How one of this image's kinds is made.
+/// How a node of a kind in this image is made.
 pub(crate) enum How {
     Rust(&'static Maker),
     C(&'static c::Maker),
@@ -132,17 +132,17 @@ unsafe extern "C" {
     static __sinew_c_makers_end: u8;
 }
 
-/// What lies between two marks of the linker.
+/// The array between two marks of the linker.
 ///
 /// # Safety
-/// It is an array of `T`, never written.
+/// It is an array of `T` that is never written.
 pub(crate) unsafe fn section<T>(start: *const u8, end: *const u8) -> &'static [T] {
     let len = (end.addr() - start.addr()) / size_of::<T>();
     // SAFETY: the caller's promise.
     unsafe { core::slice::from_raw_parts(start.cast(), len) }
 }
 
-/// The kinds of this image: the record as Linux reads it, and how one is made.
+/// The kinds of this image: the record as Linux reads it, and how a node is made.
 fn kinds() -> Vec<(Record<'static>, How)> {
     // SAFETY: the linker script gathers nothing else between these marks.
     let (records, makers, c_makers): (&[u8], &[Maker], &[c::Maker]) = unsafe {
@@ -169,7 +169,7 @@ fn kinds() -> Vec<(Record<'static>, How)> {
     found.enumerate().map(with_how).collect()
 }
 
-/// Makes a node with its ports and what runs it.
+/// Makes a node with its ports, and the thread that runs it.
 fn begin(guest: &Guest, node: usize, rows: &Rows, record: Record<'static>, how: &How) {
     let row = &rows.nodes[node];
     if row.period_us == 0 || !row.period_us.is_multiple_of(run::STEP_US) {
@@ -252,7 +252,7 @@ fn attach(
     guest.carve_out.set_side(number, SideState::Attached);
 }
 
-/// The hash of what crosses a port, counted anew: C writes none into its records.
+/// The hash of a port's messages, computed here: C writes no hash into its records.
 fn hash_of(port: PortRecord<'static>) -> u32 {
     let fields: Vec<Field> = port
         .fields()

@@ -1,10 +1,10 @@
-//! Rust's heap on that of FreeRTOS.
+//! Rust's allocator on the heap of FreeRTOS.
 
 use core::alloc::{GlobalAlloc, Layout};
 
 use crate::kernel;
 
-/// What FreeRTOS's heap aligns to.
+/// Alignment of FreeRTOS's heap.
 const ALIGNED: usize = 8;
 
 struct Heap;
@@ -12,8 +12,8 @@ struct Heap;
 #[global_allocator]
 static HEAP: Heap = Heap;
 
-// SAFETY: each piece is a piece of FreeRTOS's heap, or lies inside one with room to align it; in
-// front of the latter stands where that piece begins.
+// SAFETY: each piece is a piece of FreeRTOS's heap, or lies inside one with room to align it. In
+// the latter case the word before it holds the address at which the FreeRTOS piece begins.
 unsafe impl GlobalAlloc for Heap {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if layout.align() <= ALIGNED {
@@ -23,9 +23,9 @@ unsafe impl GlobalAlloc for Heap {
         if piece.is_null() {
             return piece;
         }
-        // The piece is aligned to 8, so at least 8 bytes lie in front of the next multiple.
+        // The piece is aligned to 8, so at least 8 bytes are before the next multiple.
         let skip = layout.align() - piece.addr() % layout.align();
-        // SAFETY: `skip` is 8 to the alignment, and so much longer is the piece.
+        // SAFETY: `skip` is from 8 up to the alignment, and the piece is that much longer.
         unsafe {
             let aligned = piece.add(skip);
             aligned.cast::<*mut u8>().sub(1).write(piece);

@@ -13,7 +13,7 @@ pub use sinew_link::latest::Fresh;
 use crate::link::Link;
 use crate::{Fault, Message, Peek, fault};
 
-/// What a node reads and writes in a cycle.
+/// The ports and counters of a node in a cycle.
 pub struct Io<'a> {
     pub(crate) ports: &'a mut [Port],
     pub(crate) status: &'a mut NodeTally,
@@ -25,31 +25,32 @@ impl Io<'_> {
         self.port(port).is_some()
     }
 
-    /// What [`Io::read`] gives: nothing yet (zeros), what was there before, or a new message.
+    /// The state of the value of [`Io::read`]: nothing yet (zeros), an old message, or a new
+    /// message.
     pub fn fresh(&self, port: usize) -> Fresh {
         self.port(port).map_or(Fresh::None, |port| port.fresh)
     }
 
-    /// Whether who writes to an input has gone in order: nothing comes until somebody takes its
-    /// place. One that was killed could not say so.
+    /// Whether the writer of an input has closed it. Then nothing comes until another writer takes
+    /// its place. A writer that was killed could not close it.
     pub fn is_closed(&self, port: usize) -> bool {
         self.port(port).is_some_and(|port| port.links.iter().any(Link::is_closed))
     }
 
-    /// The message of an input. Zeros, if nothing came yet.
+    /// The message of an input; zeros if none has come yet.
     ///
     /// # Panics
-    /// If the port has another type or is not linked: a bug of the kind.
+    /// The port has another type or is not linked: a bug of the kind.
     pub fn read<T: Message>(&self, port: usize) -> &T {
         let found = self.expect(port);
         assert!(found.hash == T::TYPE.hash, "port {port} carries no {}", T::TYPE.name);
         T::ref_from_bytes(found.bytes()).expect("the size belongs to the hash")
     }
 
-    /// Takes the next message of a queue in the same cycle; whether there was one.
+    /// Takes the next message of a queue in the same cycle. Returns whether there was one.
     ///
     /// # Errors
-    /// Linux wrote what no peer may write.
+    /// Linux wrote something that no correct peer writes.
     pub fn next(&mut self, port: usize) -> Result<bool, Fault> {
         match self.ports.get_mut(port) {
             Some(port) => {
@@ -59,7 +60,7 @@ impl Io<'_> {
         }
     }
 
-    /// What an output sends after this update. It begins as what was sent before.
+    /// The message that an output sends after this update. It begins as the message sent before.
     ///
     /// # Panics
     /// As for [`Io::read`].
@@ -73,7 +74,7 @@ impl Io<'_> {
     /// The bytes of an input, whatever its type.
     ///
     /// # Panics
-    /// If nothing is linked to the port.
+    /// Nothing is linked to the port.
     pub fn bytes(&self, port: usize) -> &[u8] {
         self.expect(port).bytes()
     }
@@ -81,19 +82,19 @@ impl Io<'_> {
     /// The bytes that an output sends after this update, whatever its type.
     ///
     /// # Panics
-    /// If nothing is linked to the port.
+    /// Nothing is linked to the port.
     pub fn bytes_mut(&mut self, port: usize) -> &mut [u8] {
         let port = self.expect_mut(port);
         port.is_written = true;
         port.bytes_mut()
     }
 
-    /// A counter of the kind's record. Linux sees it after this update.
+    /// A counter of the kind's record. Linux sees the new value after this update.
     pub fn counter(&mut self, counter: usize) -> &mut u32 {
         &mut self.status.counters[counter]
     }
 
-    /// Messages that were not sent since the start, because a queue was full.
+    /// Count of messages that were not sent since the start because a queue was full.
     pub fn lost(&self) -> u32 {
         self.status.messages[DROPPED]
     }
@@ -116,15 +117,15 @@ impl Io<'_> {
     /// The first link of a port.
     ///
     /// # Panics
-    /// If nothing is linked to it.
+    /// Nothing is linked to it.
     pub(crate) fn link(&mut self, port: usize) -> &mut Link {
         &mut self.expect_mut(port).links[0]
     }
 
-    /// The only link of a port whose messages are read or written where they stand.
+    /// The only link of a port whose messages are read or written in place.
     ///
     /// # Panics
-    /// If nothing is linked to it.
+    /// Nothing is linked to it.
     pub(crate) fn only_link(&mut self, port: usize) -> Result<&mut Link, Fault> {
         match &mut self.expect_mut(port).links[..] {
             [link] => Ok(link),
@@ -135,8 +136,8 @@ impl Io<'_> {
         }
     }
 
-    /// Has the next message of an input read where it stands, then frees its place; `None`: there
-    /// is none.
+    /// Lets `read` read the next message of an input in place, then frees its place; `None`: there
+    /// is no message.
     pub(crate) fn read_in_place<T>(
         &mut self,
         port: usize,
@@ -147,7 +148,8 @@ impl Io<'_> {
         Ok(found)
     }
 
-    /// Has the next message of an output written where it stands, and sends it; whether it did.
+    /// Lets `write` write the next message of an output in place, and sends it. Returns whether it
+    /// was sent.
     pub(crate) fn write_in_place(
         &mut self,
         port: usize,
@@ -158,10 +160,10 @@ impl Io<'_> {
         Ok(is_sent)
     }
 
-    /// As [`Io::next`], and looks so often whether there is a message.
+    /// Like [`Io::next`], with up to `polls` looks for a message.
     ///
     /// # Panics
-    /// If nothing is linked to the port.
+    /// Nothing is linked to the port.
     pub(crate) fn poll(&mut self, port: usize, polls: u32) -> Result<bool, Fault> {
         let Io { ports, status } = self;
         let port = &mut ports[port];
@@ -169,7 +171,7 @@ impl Io<'_> {
         port.receive(&mut status.messages, polls).map(|()| port.fresh == Fresh::New)
     }
 
-    /// Sends the message of port `from` through `to`; whether there was room.
+    /// Sends the message of port `from` through `to`. Returns whether there was room.
     pub(crate) fn forward(&mut self, from: usize, to: usize) -> Result<bool, Fault> {
         let message = core::mem::take(&mut self.expect_mut(from).message);
         let port = self.expect_mut(to);
@@ -186,7 +188,7 @@ impl Io<'_> {
         self.ports.iter_mut().try_for_each(|port| port.receive(messages, 1))
     }
 
-    /// Sends what was written.
+    /// Sends the messages that were written.
     pub(crate) fn send(&mut self) -> Result<(), Fault> {
         for port in self.ports.iter_mut().filter(|port| port.is_written) {
             port.is_written = false;
@@ -196,7 +198,7 @@ impl Io<'_> {
     }
 }
 
-/// What is counted of messages, by its place in [`NodeTally::messages`].
+/// Indices of the counters in [`NodeTally::messages`].
 const RECEIVED: usize = 0;
 const LOST: usize = 1;
 const SENT: usize = 2;
@@ -218,14 +220,14 @@ pub(crate) struct Port {
 }
 
 impl Port {
-    /// A port that nothing is linked to yet, for messages of this hash and length.
+    /// A port without a link yet, for messages of this hash and length.
     pub(crate) fn new(hash: u32, len: usize, reads: bool) -> Port {
         let (links, fresh) = (Vec::new(), Fresh::None);
         let message = Held { len, words: OnceCell::new() };
         Port { links, hash, len, reads, fresh, is_written: false, message }
     }
 
-    /// Makes the message that it holds, if something is linked to it: no cycle is to do that.
+    /// Allocates the message that it holds, if something is linked to it, so that no cycle has to.
     pub(crate) fn prepare(&self) {
         if !self.links.is_empty() {
             self.message.bytes();
@@ -262,8 +264,8 @@ impl Port {
     }
 }
 
-/// A message that a port holds. It is made when first used: a port whose messages are read or
-/// written where they stand has none.
+/// A message that a port holds. It is allocated at the first use: a port whose messages are read or
+/// written in place has none.
 #[derive(Default)]
 struct Held {
     len: usize,

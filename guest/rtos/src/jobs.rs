@@ -1,8 +1,8 @@
-//! Jobs: work that Linux asks for by name and gets an answer to.
+//! Jobs: work that Linux requests by name, with an answer.
 //!
-//! A thread of the lowest priority does them, one after the other: a long one holds up neither the
-//! agent nor the nodes. An image says its own with [`jobs!`](crate::jobs!); a few come with every
-//! image.
+//! A thread of the lowest priority does the jobs, one after the other, so that a long job delays
+//! neither the agent nor the nodes. An image declares its own jobs with [`jobs!`](crate::jobs!). A
+//! few jobs are in every image.
 
 mod ours;
 
@@ -17,7 +17,7 @@ use crate::{Fault, board, fault, guest, kernel, shared};
 const STACK: u32 = 16 * 1024;
 const PRIORITY: u32 = 1;
 
-/// What a job does: it reads the call and fills in the answer.
+/// The code of a job: it reads the call and fills in the answer.
 pub type RunJob = fn(&JobCall, &mut JobAnswer) -> Result<(), Fault>;
 
 /// A job of the image.
@@ -27,15 +27,15 @@ pub struct Job {
     pub name: &'static str,
     /// What it does; Linux shows the first 64 bytes.
     pub doc: &'static str,
-    /// What runs.
+    /// Its code.
     pub run: RunJob,
 }
 
-/// What a job is called with.
+/// The arguments of a job.
 pub struct JobCall(AgentLetter);
 
 impl JobCall {
-    /// Numbers; 0 where none was given.
+    /// Numbers; 0 if not given.
     pub fn numbers(&self) -> &[u32; 5] {
         &self.0.numbers
     }
@@ -51,7 +51,7 @@ impl JobCall {
     }
 }
 
-/// What a job answers: numbers, and text of at most 64 bytes, written with `write!`.
+/// The answer of a job: numbers, and text of at most 64 bytes, written with `write!`.
 #[repr(C)]
 pub struct JobAnswer {
     /// Numbers.
@@ -71,7 +71,7 @@ impl fmt::Write for JobAnswer {
     }
 }
 
-/// The jobs of an image, in one table: a program says it once, or not at all.
+/// Declares the jobs of an image, in one table. A program uses it at most once.
 #[macro_export]
 macro_rules! jobs {
     ($($job:expr),* $(,)?) => {
@@ -99,7 +99,7 @@ unsafe extern "C" {
     static __sinew_c_jobs_end: u8;
 }
 
-/// A job of Rust or of C.
+/// A job in Rust or in C.
 enum Work {
     Rust(&'static Job),
     C(&'static CJob),
@@ -143,17 +143,17 @@ impl Work {
     }
 }
 
-/// Job number `job`: its name, and what it does.
+/// The job with index `job`: its name, and what it does.
 pub(crate) fn at(job: usize) -> Option<(&'static str, &'static str)> {
     all().nth(job).map(|job| job.words())
 }
 
 static WORKER: Once<kernel::Thread> = Once::new();
 
-/// The call that is at work or about to be.
+/// The call that is running or will run next.
 static CALL: shared::Slot = shared::Slot::new();
 
-/// Makes the thread that works; the scheduler does not run yet.
+/// Makes the thread that runs jobs; the scheduler does not run yet.
 pub(crate) fn begin() {
     match kernel::spawn(worker, "jobs", STACK, core::ptr::null_mut(), PRIORITY) {
         Some(thread) => WORKER.set(thread),
@@ -161,7 +161,7 @@ pub(crate) fn begin() {
     };
 }
 
-/// Has the worker do what Linux calls for.
+/// Lets the worker thread do the job that Linux calls.
 pub(crate) fn call(letter: &AgentLetter) -> Result<(), SharedRefusal> {
     if !all().any(|job| job.words().0 == letter.name.as_str()) {
         return Err(SharedRefusal::NoJob);

@@ -1,4 +1,4 @@
-//! FreeRTOS as this crate uses it: its functions, and what it asks of us.
+//! FreeRTOS as this crate uses it: its functions, and the functions that it needs from us.
 
 use core::ffi::{CStr, c_char, c_void};
 
@@ -6,7 +6,7 @@ use crate::{board, cpu, fault, gic, memory};
 
 /// Ticks of FreeRTOS in a second.
 pub(crate) const TICK_HZ: u32 = 1000;
-/// The strongest priority of a task.
+/// The highest priority of a task.
 pub(crate) const PRIORITY_MAX: u32 = 15;
 /// Longest name of a task, with its zero.
 const NAME_MAX: usize = 32;
@@ -54,7 +54,7 @@ unsafe extern "C" {
     static mut ulPortYieldRequired: u32;
 }
 
-/// Makes a task, to run once the scheduler does, with nothing below its stack. `name` is cut at 31
+/// Makes a task with a gap below its stack. It runs once the scheduler does. `name` is cut at 31
 /// bytes. `None` if no memory is left.
 pub(crate) fn spawn(
     code: extern "C" fn(*mut c_void),
@@ -93,19 +93,19 @@ pub(crate) fn ticks() -> u32 {
     unsafe { xTaskGetTickCount() }
 }
 
-/// Sleeps until `ticks` after `previous`, which moves on by so many, or until woken.
+/// Sleeps until `ticks` after `previous`, or until woken. `previous` moves on by `ticks`.
 pub(crate) fn sleep_until(previous: &mut u32, ticks: u32) {
     // SAFETY: called from a task.
     unsafe { xTaskDelayUntil(previous, ticks) };
 }
 
-/// Sleeps for so many ticks, or until woken.
+/// Sleeps for `ticks` ticks, or until woken.
 pub(crate) fn pause(ticks: u32) {
     // SAFETY: called from a task.
     unsafe { vTaskDelay(ticks) };
 }
 
-/// Does something while no other task runs; interrupts still come. It must not wait.
+/// Calls `act` while no other task runs. Interrupts still come. `act` must not wait.
 pub(crate) fn alone<T>(act: impl FnOnce() -> T) -> T {
     if !has_started() {
         return act();
@@ -128,13 +128,13 @@ pub(crate) fn has_started() -> bool {
 /// No limit of time.
 pub(crate) const FOR_EVER: u32 = u32::MAX;
 
-/// This task is not needed any more.
+/// Suspends this task for good.
 pub(crate) fn sleep_forever() {
     // SAFETY: called from a task, which suspends itself.
     unsafe { vTaskSuspend(core::ptr::null_mut()) };
 }
 
-/// Wakes a task that waits or will, or that sleeps until some tick. From a task.
+/// Wakes a task that waits, will wait, or sleeps until some tick. Only from a task.
 pub(crate) fn wake(task: Task) {
     const INCREMENT: i32 = 2;
     // SAFETY: called from a task; `wait` takes notification 0.
@@ -144,7 +144,7 @@ pub(crate) fn wake(task: Task) {
     }
 }
 
-/// Sleeps until this task is woken, at most so many ticks.
+/// Sleeps until this task is woken, at most `ticks` ticks.
 pub(crate) fn wait(ticks: u32) {
     // SAFETY: called from a task; nobody else uses notification 0.
     unsafe { ulTaskGenericNotifyTake(0, 1, ticks) };
@@ -155,11 +155,11 @@ pub(crate) fn wait_ms(ms: u32) {
     wait(ms.saturating_mul(TICK_HZ / 1000));
 }
 
-/// Wakes a task that waits or will. From an interrupt only.
+/// Wakes a task that waits or will wait. Only from an interrupt.
 pub(crate) fn wake_from_interrupt(task: Task) {
     let mut is_stronger = 0;
-    // SAFETY: called from an interrupt whose priority may call FreeRTOS; it is then that the port
-    // looks at the word.
+    // SAFETY: called from an interrupt whose priority may call FreeRTOS; the port reads the word
+    // when that interrupt ends.
     unsafe {
         vTaskGenericNotifyGiveFromISR(task, 0, &mut is_stronger);
         if is_stronger != 0 {
@@ -168,7 +168,7 @@ pub(crate) fn wake_from_interrupt(task: Task) {
     }
 }
 
-/// The name of the task that runs, or of what runs instead.
+/// The name of the task that runs, or a word for the start.
 pub(crate) fn running() -> &'static str {
     if !has_started() {
         return "start";
@@ -183,16 +183,16 @@ pub(crate) fn allocate(len: usize) -> *mut u8 {
     unsafe { pvPortMalloc(len).cast() }
 }
 
-/// Gives memory back.
+/// Frees memory.
 ///
 /// # Safety
-/// It came from [`allocate`], and nobody uses it.
+/// It came from [`allocate`], and nothing uses it any more.
 pub(crate) unsafe fn free(memory: *mut u8) {
     // SAFETY: the caller's promise.
     unsafe { vPortFree(memory.cast()) }
 }
 
-/// The counter's step from tick to tick.
+/// Steps of the counter from tick to tick.
 fn tick_step() -> u64 {
     u64::from(cpu::counter_hz() / TICK_HZ)
 }
@@ -208,8 +208,9 @@ extern "C" fn sinew_tick_start() {
     gic::enable(board::TIMER_INTERRUPT, gic::PRIORITY_OF_TIMER, false);
 }
 
-/// Whole ticks that the core has slept through are lost. Made up for one by one they would release
-/// every node as often at once, and each would believe that nothing new came for so long.
+/// Drops the whole ticks that the core has slept through. If they were made up for one by one,
+/// every node would be released as often at once, and each would see no new input in all these
+/// cycles.
 #[unsafe(no_mangle)]
 extern "C" fn sinew_tick_clear() {
     let step = tick_step();
@@ -234,7 +235,7 @@ extern "C" fn vApplicationFPUSafeIRQHandler(acknowledged: u32) {
     }
 }
 
-/// Nothing to do: the core sleeps, so that an emulated one costs the host nothing.
+/// Nothing to do: the core sleeps, so that an emulated core costs the host nothing.
 #[unsafe(no_mangle)]
 extern "C" fn vApplicationIdleHook() {
     cpu::sleep();
@@ -247,8 +248,8 @@ extern "C" fn vApplicationMallocFailedHook() {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn vApplicationStackOverflowHook(_task: Task, name: *const c_char) {
-    // SAFETY: FreeRTOS gives the name that it keeps of the task. An overflow may have hurt it,
-    // then the text ends at the next zero in memory that is there.
+    // SAFETY: FreeRTOS gives its own copy of the task's name. An overflow may have damaged it; then
+    // the text ends at the next zero in mapped memory.
     let name = unsafe { CStr::from_ptr(name) };
     fault::stack_overflow(name.to_str().unwrap_or("?"), 0, 0)
 }

@@ -1,6 +1,6 @@
 //! A guest: nodes of a graph under FreeRTOS, on a core beside Linux.
 //!
-//! A program of its own is a table of kinds and nothing else:
+//! A program contains a table of kinds and nothing else:
 //!
 //! ```ignore
 //! #![no_std]
@@ -8,15 +8,15 @@
 //! sinew_guest::kinds![echo::KIND];
 //! ```
 //!
-//! What it is to run, and the links to it, it finds in the carve-out (`sinew-carve-out`): it starts
-//! (`start.rs`, `guest.rs`), makes each node of the table there, which FreeRTOS releases
-//! (`run.rs`), and waits for the order to run (`agent.rs`). Memory that is shared by name is the
-//! affair of `shared.rs`, what Linux asks for meanwhile of `serve.rs` and `jobs.rs`. What goes
-//! wrong ends in a fault record (`fault.rs`). All that differs from chip to chip is in `board/`.
+//! The carve-out (`sinew-carve-out`) says which nodes the guest is to run, and with which links.
+//! The guest starts (`start.rs`, `guest.rs`), makes each node of that table, which FreeRTOS then
+//! releases (`run.rs`), and waits for the order to run (`agent.rs`). `shared.rs` holds memory
+//! shared by name; `serve.rs` and `jobs.rs` answer the requests of Linux meanwhile. Every failure
+//! ends in a fault record (`fault.rs`). All code for one chip only is in `board/`.
 #![no_std]
 
 extern crate alloc;
-// Macros name this crate as its users do.
+// Macros name this crate by the name that its users use.
 extern crate self as sinew_guest;
 
 mod agent;

@@ -14,7 +14,7 @@ use sinew_link::{Corrupt, Layout, Os, RawMemory, RegionError, Wait, broadcast, l
 
 use crate::{Fault, agent, board, cpu, fault, kernel};
 
-/// Where in a region the words of the writer begin, those of the reader, and both bells; see
+/// Offsets in a region of the writer's words, of the reader's words, and of both bells; see
 /// `sinew_link`.
 const WRITERS: usize = 128;
 const READERS: usize = 256;
@@ -22,7 +22,7 @@ const BELLS: Range<usize> = 384..640;
 /// Bytes that hold all words of one side.
 const LINE: usize = 64;
 
-/// An end over the region of a row.
+/// An end of a link, over the region of a row.
 pub(crate) struct Link {
     row: RegionRow,
     /// The row's number in the carve-out.
@@ -40,10 +40,10 @@ enum End {
     BroadcastOut(broadcast::Writer<RawMemory>),
 }
 
-/// What a read found.
+/// The result of a read.
 pub(crate) struct Received {
     pub(crate) is_new: bool,
-    /// Messages that were overwritten before they were read.
+    /// Count of messages that were overwritten before they were read.
     pub(crate) lost: u32,
 }
 
@@ -78,7 +78,7 @@ impl Link {
         Ok(Link { row, number, layout: shape.layout, end: end? })
     }
 
-    /// Takes a message, if there is one; of a queue it looks so often.
+    /// Takes a message, if there is one. For a queue it makes up to `polls` looks.
     pub(crate) fn receive(&mut self, message: &mut [u8], polls: u32) -> Result<Received, Fault> {
         let (base, bell) = (self.base(), self.bell(0));
         let received = |is_new| Received { is_new, lost: 0 };
@@ -104,7 +104,7 @@ impl Link {
         found.map_err(|error| self.bad(error))
     }
 
-    /// Whether there was room.
+    /// Sends a message. Returns whether there was room.
     pub(crate) fn send(&mut self, message: &[u8]) -> Result<bool, Fault> {
         let (base, bell) = (self.base(), self.bell(0));
         let mut written = 0..self.row.size as usize;
@@ -127,7 +127,7 @@ impl Link {
             }
             End::QueueIn(_) | End::LatestIn(_) | End::BroadcastIn(_) => Ok(true),
         };
-        // What was written is in memory before Linux is told.
+        // The message must be in memory before Linux is told.
         board::after_write(base + written.start, written.len());
         if matches!(self.end, End::QueueOut(_)) {
             board::after_write(base + WRITERS, LINE);
@@ -141,13 +141,13 @@ impl Link {
         sent.map_err(|error| self.bad(error))
     }
 
-    /// Sleeps until there may be a message or room: until the bell rings, so long at most; without
-    /// a bell for a millisecond.
+    /// Sleeps until there may be a message or room: until the bell rings, at most `park_ms`;
+    /// without a bell for a millisecond.
     pub(crate) fn park(&mut self, park_ms: u32) {
         if self.row.link.bell == 0 {
             return kernel::wait_ms(1);
         }
-        // Nothing comes from who has gone in order. Who takes its place rings.
+        // Nothing comes from a peer that has closed its end. A new peer rings.
         if self.is_closed() {
             return kernel::wait_ms(park_ms);
         }
@@ -184,7 +184,7 @@ impl Link {
         }
     }
 
-    /// Whether who writes it has gone in order.
+    /// Whether the peer has closed its end.
     pub(crate) fn is_closed(&self) -> bool {
         board::before_read(self.base() + WRITERS, LINE);
         match &self.end {
@@ -195,14 +195,14 @@ impl Link {
         }
     }
 
-    /// Says to the other side that this one goes.
+    /// Tells the other side that this end closes.
     pub(crate) fn close(&mut self) {
         match &mut self.end {
             End::QueueIn(end) => end.close(),
             End::QueueOut(end) => end.close(),
             End::LatestIn(end) => end.close(),
             End::LatestOut(end) => end.close(),
-            // Its writer never waits for readers, so it is not told.
+            // The writer of a broadcast never waits for readers, so it is not told.
             End::BroadcastIn(_) => {}
             End::BroadcastOut(end) => end.close(),
         }
@@ -217,9 +217,9 @@ impl Link {
     }
 }
 
-/// Takes the next message of a queue, and looks so often whether there is one. Only what says that
-/// it is there is brought in step before it is known to be: it may be long.
-// Neither this nor `put` becomes part of its callers: a test counts their barriers.
+/// Takes the next message of a queue, with up to `polls` looks for one. Before there is a message,
+/// only the words that announce it are put in step, as the message may be long.
+// Neither this nor `put` may be inlined: a test counts their barriers.
 #[inline(never)]
 fn take(
     reader: &mut queue::Reader<RawMemory>,
@@ -236,7 +236,7 @@ fn take(
     reader.try_receive(message)
 }
 
-/// Whether a queue has a message; looks so often.
+/// Whether a queue has a message, within `polls` looks.
 #[inline(always)]
 fn find(
     reader: &mut queue::Reader<RawMemory>,
@@ -254,8 +254,8 @@ fn find(
     Ok(false)
 }
 
-/// What says that there is a message in a slot: the sequence, which is its last word, or the
-/// writer's line.
+/// The bytes that announce a message in a slot: the sequence, which is the last word of the slot,
+/// or the writer's line.
 fn sign(slot: Range<usize>, layout: Layout) -> Range<usize> {
     match layout {
         Layout::Sequence => slot.end - 4..slot.end,
@@ -274,14 +274,14 @@ fn put(
     writer.try_send(message)
 }
 
-/// Wakes the other side on Linux; and wakes a node that serves, when Linux rings.
+/// Wakes the other side on Linux. Also wakes a serving node when Linux rings.
 struct Bell {
     number: u32,
-    /// Whose link it is.
+    /// The node at the guest's end.
     node: usize,
     /// Longest sleep without another look.
     park_ms: u32,
-    /// Of the region.
+    /// Address of the region.
     base: usize,
 }
 
@@ -291,8 +291,8 @@ impl Os for Bell {
     }
 
     fn futex_wait(&self, word: &AtomicU32, expected: u32, _timeout_ns: u64) {
-        // Acquire: pairs with the release of who rings. A ring that came since is not lost either:
-        // the node's notification waits for it.
+        // Acquire: pairs with the release of the side that rings. A ring since then is not lost
+        // either: the node's notification is kept until the node waits.
         if word.load(Ordering::Acquire) == expected {
             kernel::wait_ms(self.park_ms);
         }
@@ -303,7 +303,7 @@ impl Os for Bell {
         board::ring(self.number);
     }
 
-    /// Past every deadline once the node is to stop, so that who waits ends.
+    /// Past every deadline once the node must stop, so that any wait ends.
     fn now_ns(&self) -> u64 {
         if agent::is_to_stop(self.node) {
             return u64::MAX;

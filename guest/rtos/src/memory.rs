@@ -1,8 +1,8 @@
-//! What the guest may touch: the translation table, filled while it starts.
+//! The memory that the guest may access: the translation table, filled while it starts.
 //!
-//! Only what is mapped exists: the image's parts with the rights that each needs, the devices in
-//! use, and of the memory of others the carve-out alone. Address 0 and the pages below stacks are
-//! not mapped. Short descriptors: 1 MiB sections, and pages of 4 KiB where a section is too much.
+//! Only mapped memory exists: the image's parts with the rights that each needs, the devices in
+//! use, and from others' memory only the carve-out. Address 0 and the pages below stacks are not
+//! mapped. Short descriptors: 1 MiB sections, and pages of 4 KiB where a section is too large.
 
 use core::cell::UnsafeCell;
 use core::ops::Range;
@@ -12,14 +12,15 @@ use crate::cpu;
 /// Smallest piece with rights of its own.
 pub(crate) const PAGE: usize = 4096;
 const SECTION: usize = 1 << 20;
-/// Second-level tables: one for each MiB that is mapped in pages. Past it the guest stops.
+/// Second-level tables: one for each MiB that is mapped in pages. If more are needed, the guest
+/// stops.
 const PAGE_TABLES: usize = 24;
-/// Where nodes see their stacks, each with nothing below it.
+/// Addresses at which nodes see their stacks, each with an unmapped gap below it.
 const STACKS: Range<usize> = 0x7800_0000..0x7900_0000;
-/// How much of nothing: larger than any frame of a function here, which would step over it.
+/// Size of the gap: larger than any stack frame of a function here, so that no frame steps over it.
 const GUARD: usize = 1 << 16;
 
-/// What may be done with a piece of memory.
+/// Rights to a piece of memory.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Rights {
     /// Read and run.
@@ -33,7 +34,7 @@ pub(crate) enum Rights {
 }
 
 impl Rights {
-    /// The descriptor of a section, but for its address.
+    /// The descriptor of a section, without its address.
     const fn section(self) -> u32 {
         let shared_write_back = 1 << 16 | 1 << 12 | 1 << 3 | 1 << 2;
         let (never_run, read_only, writable) = (1 << 4, 1 << 15 | 1 << 10, 1 << 10);
@@ -45,7 +46,7 @@ impl Rights {
         }
     }
 
-    /// The descriptor of a page, but for its address.
+    /// The descriptor of a page, without its address.
     const fn page(self) -> u32 {
         let shared_write_back = 1 << 10 | 1 << 6 | 1 << 3 | 1 << 2;
         let (never_run, read_only, writable) = (1, 1 << 9 | 1 << 4, 1 << 4);
@@ -63,7 +64,7 @@ struct Tables {
     sections: [u32; 4096],
     pages: [[u32; 256]; PAGE_TABLES],
     pages_used: usize,
-    /// Bytes of the memory for stacks that are in use, and where the next one is seen.
+    /// Bytes in use of the memory for stacks, and the address of the next stack.
     stacks_used: usize,
     next_stack: usize,
 }
@@ -99,7 +100,7 @@ unsafe extern "C" {
 /// Maps the image and these devices (address, bytes), then switches translation on.
 ///
 /// # Safety
-/// To be called once, while translation is off.
+/// Must be called once, while translation is off.
 pub(crate) unsafe fn start(devices: &[(usize, usize)]) {
     let parts = [
         (&raw const __text_start, &raw const __text_end, Rights::Code),
@@ -114,14 +115,14 @@ pub(crate) unsafe fn start(devices: &[(usize, usize)]) {
     for &(address, len) in devices {
         map(address, address, len, Rights::Device);
     }
-    // SAFETY: the whole image and every device in use are mapped to where they are.
+    // SAFETY: the whole image and every device in use are mapped at their own addresses.
     unsafe { cpu::map_by(TABLES.0.get().cast()) };
 }
 
-/// Maps `len` bytes that nothing was mapped to before. Not to be called once tasks run.
+/// Maps `len` bytes at addresses that were not mapped before. Must not be called once tasks run.
 ///
 /// # Panics
-/// If the addresses or the length are not multiples of a page, or no page table is left.
+/// The addresses or the length are not multiples of a page, or no page table is left.
 pub(crate) fn map(address: usize, physical: usize, len: usize, rights: Rights) {
     assert!((address | physical | len).is_multiple_of(PAGE), "{address:#x} {physical:#x} {len:#x}");
     // SAFETY: one core, no tasks yet, and no other borrow: see `Shared`.
@@ -138,12 +139,12 @@ pub(crate) fn map(address: usize, physical: usize, len: usize, rights: Rights) {
             done += PAGE;
         }
     }
-    // What was not mapped is never kept by the core, so a barrier is enough.
+    // A core does not cache the absence of a mapping, so a barrier is enough.
     cpu::barrier();
 }
 
-/// Maps a stack of at least so many bytes, with nothing below it; `None` if no memory is left for
-/// it. Its lowest byte and its length. Not to be called once tasks run.
+/// Maps a stack of at least `len` bytes, with a gap below it; `None` if no memory is left for it.
+/// Returns its lowest byte and its length. Must not be called once tasks run.
 pub(crate) fn stack(len: usize) -> Option<(*mut u32, usize)> {
     let len = len.next_multiple_of(PAGE);
     let (start, end) =
@@ -163,7 +164,7 @@ pub(crate) fn stack(len: usize) -> Option<(*mut u32, usize)> {
     Some((address as *mut u32, len))
 }
 
-/// Whether only those touch this address whose stack is used up.
+/// Whether this address is in the range of stacks: an abort there means that a stack is used up.
 pub(crate) fn is_below_a_stack(address: usize) -> bool {
     STACKS.contains(&address)
 }

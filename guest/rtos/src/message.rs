@@ -9,7 +9,7 @@ pub trait Message: Copy + FromBytes + IntoBytes + Immutable + KnownLayout + 'sta
     const TYPE: &'static MessageType;
 }
 
-/// Declares messages: as `sinew_core::message!` does, with the same hash for the same text.
+/// Declares messages like `sinew_core::message!`, with the same hash for the same text.
 #[macro_export]
 macro_rules! message {
     ($($(#[$doc:meta])* pub struct $name:ident {

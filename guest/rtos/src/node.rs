@@ -1,4 +1,4 @@
-//! What a kind of node is to a guest: its record, how one is made, and its two acts.
+//! A kind of node in a guest: its record, how a node is made, and its two acts.
 
 use alloc::boxed::Box;
 use core::fmt;
@@ -16,14 +16,14 @@ pub trait GuestNode {
     /// A reason to stop: all nodes of the guest then do their last act, and the guest ends.
     fn update(&mut self, io: &mut Io<'_>, cycle: &Cycle) -> Result<(), Fault>;
 
-    /// Has the node's thread for itself until the guest stops, if the kind serves; then there are
-    /// no cycles. Most do not, and have cycles.
+    /// If the kind serves, takes the node's thread for itself until the guest stops. Then there are
+    /// no cycles. Most kinds do not serve, and have cycles.
     fn serve(&mut self, serving: &mut Serving<'_>) -> Option<Result<(), Fault>> {
         let _ = serving;
         None
     }
 
-    /// The last act: writes what is safe. Not called if the processor met a fault.
+    /// The last act: writes the safe values. Not called after a fault of the processor.
     fn stop(&mut self, io: &mut Io<'_>) {
         let _ = io;
     }
@@ -38,7 +38,7 @@ pub struct Cycle {
     pub period_us: u32,
     /// Whole periods lost immediately before this cycle.
     pub skipped: u32,
-    /// Since when Linux has not said that it is alive.
+    /// Time since Linux last showed that it is alive.
     pub linux_silent_ms: u32,
 }
 
@@ -49,7 +49,7 @@ impl Cycle {
     }
 }
 
-/// Bytes of text that a fault can hold; what is longer is cut.
+/// Most bytes of the text of a fault. A longer text is cut.
 const TEXT_MAX: usize = 128;
 
 /// A reason to stop, made without allocating.
@@ -105,7 +105,7 @@ macro_rules! fault {
     ($($text:tt)*) => { $crate::Fault::new(format_args!($($text)*)) };
 }
 
-/// What a node is made of.
+/// The inputs of a new node.
 pub struct Parameters<'a> {
     row: &'a NodeRow,
     record: Record<'static>,
@@ -129,7 +129,7 @@ impl<'a> Parameters<'a> {
     /// The values of a parameter, as many as the kind's record says.
     ///
     /// # Panics
-    /// If the kind has no such parameter: a bug of the kind.
+    /// The kind has no such parameter: a bug of the kind.
     pub fn numbers(&self, name: &str) -> &[f64] {
         let mut at = 0;
         for parameter in self.record.parameters() {
@@ -147,7 +147,7 @@ impl<'a> Parameters<'a> {
         &self.row.values[..self.row.value_count as usize]
     }
 
-    /// The value of a parameter; of a list the first.
+    /// The value of a parameter; for a list its first value.
     ///
     /// # Panics
     /// As for [`Parameters::numbers`].
@@ -158,7 +158,7 @@ impl<'a> Parameters<'a> {
     /// The values of a list of `N`.
     ///
     /// # Panics
-    /// As for [`Parameters::numbers`], or if it has another length: a bug of the kind.
+    /// As for [`Parameters::numbers`]; or the list has another length: a bug of the kind.
     pub fn list<const N: usize>(&self, name: &str) -> [f64; N] {
         let values = self.numbers(name);
         assert!(values.len() == N, "parameter '{name}' has {} values, not {N}", values.len());
@@ -172,22 +172,22 @@ pub type Make = fn(&Parameters<'_>) -> Result<Box<dyn GuestNode>, Fault>;
 /// A kind of a guest's table.
 #[derive(Clone, Copy)]
 pub struct Kind {
-    /// What Linux reads in the image.
+    /// The record, which Linux reads in the image.
     pub record: KindRecord,
-    /// How one is made.
+    /// Makes a node of the kind.
     pub make: Make,
 }
 
-/// How a kind of the image's section of records is made; [`kinds!`](crate::kinds!) writes it.
+/// Makes nodes of a kind in the image's section of records; [`kinds!`](crate::kinds!) writes it.
 #[derive(Clone, Copy)]
 pub struct Maker {
     /// The record.
     pub record: &'static KindRecord,
-    /// How one is made.
+    /// Makes a node of the kind.
     pub make: Make,
 }
 
-/// The kinds of an image, in one table: a program says it once.
+/// Declares the kinds of an image, in one table. A program uses it once.
 #[macro_export]
 macro_rules! kinds {
     ($($kind:expr),* $(,)?) => {

@@ -1,4 +1,4 @@
-//! A value that is written once while the guest starts, and only read from then on.
+//! A value that is written once while the guest starts, and from then on only read.
 
 use core::cell::UnsafeCell;
 use core::mem::MaybeUninit;
@@ -19,12 +19,12 @@ impl<T> Once<T> {
         Once { value, is_set: AtomicBool::new(false) }
     }
 
-    /// To be called by the start only, which nothing interrupts.
+    /// Must be called only by the start, which nothing interrupts.
     ///
     /// # Panics
-    /// If it was set before.
+    /// It was set before.
     pub(crate) fn set(&self, value: T) -> &T {
-        // Acquire and release: a fault's handler may look at any time.
+        // Acquire and release: the handler of a fault may read it at any time.
         assert!(!self.is_set.load(Ordering::Acquire), "set twice");
         // SAFETY: nobody has a reference yet, as `is_set` is false, and one core runs the start.
         let value = unsafe { (*self.value.get()).write(value) };

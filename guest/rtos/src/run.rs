@@ -9,17 +9,17 @@ use sinew_carve_out::{NodeRow, NodeTally, SideState, Trial};
 use crate::io::Port;
 use crate::{Cycle, Fault, GuestNode, Io, Serving, agent, cpu, guest, kernel, trial};
 
-/// Between two ticks of FreeRTOS: periods are multiples of it.
+/// Time between two ticks of FreeRTOS. Periods are multiples of it.
 pub(crate) const STEP_US: u32 = 1_000_000 / kernel::TICK_HZ;
-/// Smallest stack: what saving registers, links and a fault's text take. A kind that
-/// asks for less gets this much.
+/// Smallest stack: it holds saved registers, links and a fault's text. A kind that asks for less
+/// gets this much.
 pub(crate) const STACK_MIN: u32 = 8 * 1024;
 
-/// A node with all that running it needs.
+/// A node with all that is needed to run it.
 pub(crate) struct Runner {
     number: usize,
     period_us: u32,
-    /// What goes wrong on purpose, and before which cycle.
+    /// The failure on purpose, and the cycle before which it comes.
     trial: (Trial, u32),
     node: Box<dyn GuestNode>,
     ports: Vec<Port>,
@@ -56,11 +56,11 @@ impl Runner {
         Ok(())
     }
 
-    /// The last act: what is safe goes out, then the links are closed.
+    /// The last act: sends the safe values, then closes the links.
     fn stop(&mut self) {
         let (node, mut io) = self.parts();
         node.stop(&mut io);
-        // Nobody is left to be told that a link cannot take it.
+        // A link that cannot take the message is no longer reported.
         let _ = io.send();
         let carve_out = guest::get().map(|guest| &guest.carve_out);
         for link in self.ports.iter_mut().flat_map(|port| &mut port.links) {
@@ -100,7 +100,7 @@ impl Runner {
             }
             number += 1;
             self.status.cycles = self.status.cycles.wrapping_add(1);
-            // Whole periods that are over are lost, not caught up.
+            // Whole periods that are over are lost, and not caught up.
             let late = kernel::ticks().wrapping_sub(release);
             let lost = late.saturating_sub(1) / period;
             if late > period {
@@ -113,7 +113,7 @@ impl Runner {
     }
 }
 
-/// How far apart the cycles of a node begin, by the counter: the kernel's clock stands while the
+/// The spacing of a node's cycles, by the counter: the kernel's clock does not advance while the
 /// core sleeps through its interrupts.
 struct Spacing {
     period: u64,
@@ -136,7 +136,7 @@ impl Spacing {
     }
 }
 
-/// What FreeRTOS runs for a node; its argument is the runner.
+/// The thread of a node. Its argument is the runner.
 pub(crate) extern "C" fn runner(argument: *mut c_void) {
     // SAFETY: the start gave each node a runner of its own.
     let mut runner = unsafe { Box::from_raw(argument.cast::<Runner>()) };

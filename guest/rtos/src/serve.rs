@@ -1,20 +1,20 @@
-//! What Linux asks of this guest: its registry, its nodes, its jobs.
+//! Serves the requests of Linux: to the registry, about nodes, and for jobs.
 
 use sinew_carve_out::{AgentLetter, Ask, NODES_MAX, Name, SharedRefusal};
 use sinew_link::Memory;
 
 use crate::{agent, board, guest, jobs, shared};
 
-/// Requests that are answered at one look; the others wait for the next.
+/// Most requests that are answered in one look. The others wait for the next look.
 const REQUESTS_MAX: usize = 8;
 
-/// Answers what Linux has asked, and hands it the tokens that it waits for.
+/// Answers the requests of Linux, and hands it the tokens for which it waits.
 pub(crate) fn look() {
     let mut is_told = false;
     for _ in 0..REQUESTS_MAX {
         let Some(letter) = shared::with(|desk| desk.asked()) else { break };
         let answer = shared::with(|desk| desk.registry.answer(&letter));
-        // What a job answers comes later.
+        // The answer of a job comes later.
         if let Some(answer) = answer.or_else(|| own(&letter)) {
             shared::with(|desk| desk.answer(&answer));
         }
@@ -29,7 +29,7 @@ pub(crate) fn look() {
     }
 }
 
-/// The answer to what is not the registry's.
+/// The answer to a request that is not for the registry.
 fn own(letter: &AgentLetter) -> Option<AgentLetter> {
     let at = letter.numbers[0] as usize;
     Some(match Ask::of(letter.what) {
@@ -76,7 +76,7 @@ fn own(letter: &AgentLetter) -> Option<AgentLetter> {
     })
 }
 
-/// A node of the table that runs, and its cycles.
+/// The name and the cycles of the node at this index that runs.
 fn node(at: usize) -> Option<(Name, u32)> {
     let guest = guest::get().filter(|_| at < agent::node_count())?;
     Some((guest.carve_out.node(at)?.name, guest.carve_out.tally(at).cycles))

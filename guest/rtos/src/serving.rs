@@ -1,5 +1,5 @@
-//! A node that serves: it has its thread for itself and answers messages when they come, instead of
-//! a cycle in each period.
+//! A serving node: it has its thread for itself and answers messages when they come, instead of
+//! having a cycle in each period.
 
 use sinew_carve_out::Trial;
 use sinew_link::{RawMemory, queue};
@@ -12,30 +12,30 @@ pub type QueueIn = queue::Reader<RawMemory>;
 /// A queue that the guest writes.
 pub type QueueOut = queue::Writer<RawMemory>;
 
-/// How a node that serves waits.
+/// How a serving node waits.
 #[derive(Clone, Copy, Debug)]
 pub struct Patience {
-    /// After a message it looks so often for the next one; a look takes some hundred nanoseconds.
+    /// Count of looks for the next message after a message. A look takes some hundred nanoseconds.
     pub polls: u32,
-    /// Then it sleeps until the bell of the link rings, but looks once in so many milliseconds. On
-    /// a link without a bell it looks in each.
+    /// After these looks it sleeps until the bell of the link rings, but looks at least once in
+    /// this time, ms. On a link without a bell it looks in each millisecond.
     pub park_ms: u32,
 }
 
 impl Default for Patience {
-    /// Some tens of microseconds, then it sleeps.
+    /// Polls for some tens of microseconds, then sleeps.
     fn default() -> Patience {
         Patience { polls: 100, park_ms: 50 }
     }
 }
 
-/// The thread of a node that serves.
+/// The thread of a serving node.
 pub struct Serving<'a> {
     io: Io<'a>,
     node: usize,
-    /// What goes wrong on purpose, and at which beat.
+    /// The failure on purpose, and the beat at which it comes.
     trial: (Trial, u32),
-    /// When Linux was last told of the node, in ticks.
+    /// When the state of the node was last written for Linux, in ticks.
     shown: u32,
 }
 
@@ -44,24 +44,24 @@ impl<'a> Serving<'a> {
         Serving { io, node, trial, shown: kernel::ticks() }
     }
 
-    /// Ports and counters. Nothing is sent but by the calls here.
+    /// Ports and counters. Messages are sent only by the calls here.
     pub fn io(&mut self) -> &mut Io<'a> {
         &mut self.io
     }
 
-    /// The queues of an input and an output themselves: without a copy of the message in the port,
-    /// without counts, and with caches left to the hardware, which is right only where Linux and
-    /// the guest are coherent. `None` if one of them is no queue.
+    /// The bare queues of an input and an output: without a copy of the message in the port,
+    /// without counts, and without cache operations, which is right only where Linux and the guest
+    /// are coherent. `None` if one of them is not a queue.
     ///
     /// # Panics
-    /// If there are no such ports, or nothing is linked to one: a bug of the kind.
+    /// There are no such ports, or nothing is linked to one: a bug of the kind.
     pub fn queues(&mut self, from: usize, to: usize) -> Option<(&mut QueueIn, &mut QueueOut)> {
         let ports = self.io.ports.get_disjoint_mut([from, to]).expect("two ports of the kind");
         let [from, to] = ports.map(|port| &mut port.links[0]);
         Some((from.reader()?, to.writer()?))
     }
 
-    /// Whether the node is to end.
+    /// Whether the node must end.
     pub fn is_stopping(&self) -> bool {
         agent::is_to_stop(self.node)
     }
@@ -69,13 +69,13 @@ impl<'a> Serving<'a> {
     /// Lets other nodes run for a millisecond.
     ///
     /// # Errors
-    /// What a drill lets go wrong.
+    /// The failure of a drill.
     pub fn pause(&mut self) -> Result<(), Fault> {
         kernel::wait_ms(1);
         self.beat()
     }
 
-    /// The heartbeat of a node without cycles. Linux is told once a millisecond at most.
+    /// The heartbeat of a node without cycles. It is written for Linux at most once a millisecond.
     fn beat(&mut self) -> Result<(), Fault> {
         let cycles = &mut self.io.status.cycles;
         if self.trial.0 != Trial::None && *cycles == self.trial.1 {
@@ -93,10 +93,10 @@ impl<'a> Serving<'a> {
     /// Waits for the next message of an input; `false`: the guest stops.
     ///
     /// # Errors
-    /// Linux wrote what no peer may write.
+    /// Linux wrote something that no correct peer writes.
     ///
     /// # Panics
-    /// If nothing is linked to the port: a bug of the kind.
+    /// Nothing is linked to the port: a bug of the kind.
     pub fn receive(&mut self, port: usize, patience: Patience) -> Result<bool, Fault> {
         let mut polls = patience.polls.max(1);
         while !self.is_stopping() {
@@ -110,8 +110,8 @@ impl<'a> Serving<'a> {
         Ok(false)
     }
 
-    /// Sends what was written to an output, and waits for room in its link; `false`: the guest
-    /// stops, and it was not sent.
+    /// Sends the message that was written to an output, after waiting for room in its link;
+    /// `false`: the guest stops, and the message was not sent.
     ///
     /// # Errors
     /// As for [`Serving::receive`].
@@ -122,14 +122,14 @@ impl<'a> Serving<'a> {
         self.forward(port, port, patience)
     }
 
-    /// Sends what port `from` holds through output `to`, without another copy; else as
+    /// Sends the message in port `from` through output `to`, without another copy; otherwise like
     /// [`Serving::send`].
     ///
     /// # Errors
     /// As for [`Serving::receive`].
     ///
     /// # Panics
-    /// As for [`Serving::receive`]; or if the ports have messages of different sizes.
+    /// As for [`Serving::receive`]; or the ports have messages of different sizes.
     pub fn forward(&mut self, from: usize, to: usize, patience: Patience) -> Result<bool, Fault> {
         while !self.is_stopping() {
             for _ in 0..patience.polls.max(1) {
@@ -146,8 +146,8 @@ impl<'a> Serving<'a> {
     /// Waits until a queue at an input has a message; `false`: the guest stops.
     ///
     /// # Errors
-    /// As for [`Serving::receive`]; or if the port has another number of links than one, or one
-    /// that is no queue: messages have no places of their own there.
+    /// As for [`Serving::receive`]; or the port has not exactly one link, or its link is not a
+    /// queue: then messages have no places of their own.
     ///
     /// # Panics
     /// As for [`Serving::receive`].
@@ -185,8 +185,8 @@ impl<'a> Serving<'a> {
         Ok(false)
     }
 
-    /// Has the next message of an input read where it stands in its queue, part by part, then frees
-    /// its place; `None`: there is none. The port holds no message of its own.
+    /// Lets `read` read the next message of an input in place in its queue, part by part, then
+    /// frees its place; `None`: there is no message. The port itself holds no message.
     ///
     /// # Errors
     /// As for [`Serving::wait_message`].
@@ -201,7 +201,7 @@ impl<'a> Serving<'a> {
         self.io.read_in_place(port, read)
     }
 
-    /// How many messages wait in the queue of an input.
+    /// Count of messages that wait in the queue of an input.
     ///
     /// # Errors
     /// As for [`Serving::wait_message`].
@@ -212,13 +212,14 @@ impl<'a> Serving<'a> {
         self.io.only_link(port)?.waiting()
     }
 
-    /// Has the next message of an output written where it will stand in its queue, and sends it.
-    /// Whether it did: not if there is no room, where `write` is not called, nor if that says
-    /// `None`. Else `write` says how many bytes from the start of the place it has written; what
-    /// follows them is of an earlier message, or anything. The port holds no message of its own.
+    /// Lets `write` write the next message of an output in place in its queue, and sends it.
+    /// Returns whether it was sent. It is not sent if there is no room, in which case `write` is
+    /// not called, or if `write` returns `None`. Otherwise `write` returns how many bytes it has
+    /// written from the start of the place. The bytes after them are of an earlier message, or
+    /// anything. The port itself holds no message.
     ///
-    /// The place is there to be written. A peer that breaks the rules can change it at any time, so
-    /// nothing may be decided by what is read back there.
+    /// The place is only for writing. A peer that breaks the rules can change it at any time, so
+    /// nothing may be decided by reading it back.
     ///
     /// # Errors
     /// As for [`Serving::wait_message`].

@@ -1,7 +1,7 @@
 //! Named memory that this guest and Linux share: regions, semaphores, message queues.
 //!
-//! All functions take the name. Those with a deadline may wait, and then so does the node that
-//! calls: a node with a short period gives 0 and calls again, or leaves it to a job
+//! All functions take the name of the thing. Those with a deadline may block the calling node. So a
+//! node with a short period gives 0 and calls again, or leaves the work to a job
 //! ([`jobs!`](crate::jobs!)).
 
 use alloc::boxed::Box;
@@ -17,27 +17,27 @@ use sinew_link::{RawMemory, SharedWords};
 use crate::once::Once;
 use crate::{board, kernel};
 
-/// Requests of this guest that wait for an answer at most; one more is refused as busy.
+/// Most requests of this guest that wait for an answer. A further request is refused as busy.
 const WAITING_MAX: usize = 8;
 
-/// This side of all that is shared.
+/// This side of everything that is shared.
 pub(crate) struct Desk {
     pub(crate) registry: Registry<RawMemory>,
     letters: Letters<RawMemory>,
-    /// Linux's letters are nonsense: nothing more is read or sent.
+    /// Whether the letters of Linux are nonsense. Then nothing more is read or sent.
     is_broken: bool,
     last_id: u32,
-    /// Requests on their way, and their answers.
+    /// Requests that were sent, with their answers.
     waiting: [Option<(u32, Option<AgentLetter>)>; WAITING_MAX],
 }
 
-/// What only one thread uses at a time: the others do not run meanwhile.
+/// A value that only one thread uses at a time, while the others do not run.
 struct Alone<T>(UnsafeCell<T>, AtomicBool);
 
 // SAFETY: reached through `with` only, where no other thread runs; interrupts do not use it.
 unsafe impl<T: Send> Sync for Alone<T> {}
 
-/// Room for one letter, from when it is put there until it is done with.
+/// Room for one letter, from when it is put there until it is cleared.
 pub(crate) struct Slot(UnsafeCell<Option<AgentLetter>>);
 
 // SAFETY: reached while no other thread runs.
@@ -48,7 +48,7 @@ impl Slot {
         Slot(UnsafeCell::new(None))
     }
 
-    /// Puts a letter there; whether there was room.
+    /// Puts a letter there. Returns whether there was room.
     pub(crate) fn put(&self, letter: AgentLetter) -> bool {
         // SAFETY: see `Sync`; the borrow ends here.
         let slot = || unsafe { &mut *self.0.get() };
@@ -61,13 +61,13 @@ impl Slot {
         })
     }
 
-    /// A copy of what is there.
+    /// A copy of the letter.
     pub(crate) fn get(&self) -> Option<AgentLetter> {
         // SAFETY: as in `put`.
         kernel::alone(|| unsafe { *self.0.get() })
     }
 
-    /// There is room again.
+    /// Frees the room.
     pub(crate) fn clear(&self) {
         // SAFETY: as in `put`.
         kernel::alone(|| unsafe { *self.0.get() = None });
@@ -79,7 +79,7 @@ static DESK: Once<Alone<Box<Desk>>> = Once::new();
 // SAFETY: memory at a fixed address, and ends of links in it: any thread may use them.
 unsafe impl Send for Desk {}
 
-/// Opens this side. To be called by the start.
+/// Opens this side. Must be called by the start.
 pub(crate) fn open(carve_out: &CarveOut<RawMemory>) -> Result<(), &'static str> {
     let memory = *carve_out.memory();
     let (carve_out, header) = CarveOut::open(memory).map_err(|_| "the carve-out has changed")?;
@@ -91,15 +91,15 @@ pub(crate) fn open(carve_out: &CarveOut<RawMemory>) -> Result<(), &'static str> 
     Ok(())
 }
 
-/// Does something with the desk while no other thread runs. It must not wait.
+/// Calls `act` with the desk while no other thread runs. `act` must not wait.
 ///
-/// Tables, letters and semaphores are words that both sides write all the time, so they are not put
-/// in step here: a board whose caches Linux does not share maps them uncached. The bytes of regions
-/// and queues are put in step where they are used.
+/// Tables, letters and semaphores are words that both sides write all the time. There are no cache
+/// operations for them here: a board whose caches Linux does not share maps them uncached. The
+/// bytes of regions and queues are put in step where they are used.
 pub(crate) fn with<T>(act: impl FnOnce(&mut Desk) -> T) -> T {
     let desk = DESK.get().expect("the start opens it before anybody runs");
     kernel::alone(|| {
-        // Relaxed: one core, and nobody else runs.
+        // Relaxed: one core, and no other thread runs.
         assert!(!desk.1.swap(true, Ordering::Relaxed), "the desk is used within its use");
         // SAFETY: no other thread runs, and this one is not inside already.
         let done = act(unsafe { &mut *desk.0.get() });
@@ -115,13 +115,15 @@ impl Desk {
         self.or_broken(asked).flatten()
     }
 
-    /// Answers Linux; an answer for which there is no room is lost, and Linux's deadline tells.
+    /// Answers Linux. If there is no room the answer is lost, and the deadline of Linux reports
+    /// that.
     pub(crate) fn answer(&mut self, letter: &AgentLetter) {
         let answered = if self.is_broken { Ok(false) } else { self.letters.answer(letter) };
         self.or_broken(answered);
     }
 
-    /// Sorts the answers that have come. One that nobody waits for came too late, and is dropped.
+    /// Matches the answers that have come to their requests. An answer to no request came too late,
+    /// and is dropped.
     pub(crate) fn sort(&mut self) {
         for _ in 0..WAITING_MAX {
             let answers = if self.is_broken { Ok(None) } else { self.letters.answers() };
@@ -138,7 +140,7 @@ impl Desk {
         outcome.ok()
     }
 
-    /// Asks Linux; the place where the answer will be.
+    /// Sends a request to Linux. Returns the index in `waiting` at which the answer will be.
     fn ask(&mut self, letter: &AgentLetter) -> Result<usize, SharedRefusal> {
         let slot = self.waiting.iter().position(Option::is_none).ok_or(SharedRefusal::Busy)?;
         self.last_id = self.last_id.wrapping_add(1);
@@ -153,7 +155,8 @@ impl Desk {
     }
 }
 
-/// Tries until it is done or the deadline is over; between two tries others run.
+/// Repeats `attempt` until it succeeds or the deadline is over. Other threads run between two
+/// attempts.
 fn until<T>(
     deadline_ms: u32,
     mut attempt: impl FnMut() -> Result<Option<T>, SharedRefusal>,
@@ -170,7 +173,7 @@ fn until<T>(
     }
 }
 
-/// Asks Linux and waits for its answer.
+/// Sends a request to Linux and waits for the answer.
 fn ask(letter: &AgentLetter, deadline_ms: u32) -> Result<AgentLetter, SharedRefusal> {
     let slot = with(|desk| desk.ask(letter))?;
     board::ring(0);
@@ -189,10 +192,10 @@ fn name_of(name: &str) -> Result<Name, SharedRefusal> {
     Name::new(name).ok_or(SharedRefusal::BadName)
 }
 
-/// Finds what has this name, or has it made: by this guest's allocator, or by Linux's.
+/// Finds the thing with this name, or has it made: by this guest's allocator, or by Linux's.
 ///
 /// # Errors
-/// The name stands for something else, what is wished for cannot be, or Linux did not answer.
+/// The name belongs to something else, the wish cannot be met, or Linux did not answer.
 pub fn get(
     name: &str,
     wish: &SharedWish,
@@ -212,16 +215,16 @@ pub fn get(
     with(|desk| desk.registry.find(name)).ok_or(SharedRefusal::Unknown)
 }
 
-/// Takes hold of what has this name: it stays until this side lets go.
+/// Attaches the thing with this name: it stays until this side detaches it.
 ///
 /// # Errors
-/// There is none.
+/// There is no such thing.
 pub fn attach(name: &str) -> Result<SharedEntry, SharedRefusal> {
     let name = name_of(name)?;
     with(|desk| desk.registry.attach(name))
 }
 
-/// Lets go of it, once for each [`attach`].
+/// Detaches it, once for each [`attach`].
 ///
 /// # Errors
 /// This side does not hold it.
@@ -230,10 +233,10 @@ pub fn detach(name: &str) -> Result<(), SharedRefusal> {
     with(|desk| desk.registry.detach(name))
 }
 
-/// Removes it; Linux is asked to where it made it.
+/// Removes it. If Linux made it, Linux is asked to remove it.
 ///
 /// # Errors
-/// A side holds it, there is none, or Linux did not answer.
+/// A side holds it, there is no such thing, or Linux did not answer.
 pub fn remove(name: &str, deadline_ms: u32) -> Result<(), SharedRefusal> {
     let name = name_of(name)?;
     let found = with(|desk| desk.registry.find(name)).ok_or(SharedRefusal::Unknown)?;
@@ -243,12 +246,12 @@ pub fn remove(name: &str, deadline_ms: u32) -> Result<(), SharedRefusal> {
     }
 }
 
-/// What is at place `place` of 64 of the registry.
+/// The thing at place `place` of 64 in the registry.
 pub fn at(place: usize) -> Option<SharedHolds> {
     with(|desk| desk.registry.at(place))
 }
 
-/// The bytes of a region that this side holds, and where they lie.
+/// The bytes of a region that this side holds, with its entry.
 pub(crate) fn region(
     name: &str,
 ) -> Result<(SharedEntry, SharedWords<impl sinew_link::Memory + use<>>), SharedRefusal> {
@@ -268,7 +271,7 @@ fn is_inside(entry: &SharedEntry, at: usize, len: usize) -> Result<usize, Shared
 /// Copies bytes out of a region that this side holds, from a multiple of 4 on.
 ///
 /// # Errors
-/// It does not hold it, or not all of them are inside.
+/// This side does not hold it, or not all of the bytes are inside.
 pub fn read(name: &str, at: usize, bytes: &mut [u8]) -> Result<(), SharedRefusal> {
     let (entry, words) = region(name)?;
     board::before_read(is_inside(&entry, at, bytes.len())?, bytes.len());
@@ -288,10 +291,10 @@ pub fn write(name: &str, at: usize, bytes: &[u8]) -> Result<(), SharedRefusal> {
     Ok(())
 }
 
-/// Makes a token of a semaphore that this side holds.
+/// Adds a token to a semaphore that this side holds.
 ///
 /// # Errors
-/// It does not hold it, or its words are garbage.
+/// This side does not hold it, or its words are garbage.
 pub fn post(name: &str) -> Result<(), SharedRefusal> {
     let name = name_of(name)?;
     with(|desk| desk.registry.semaphore(name)?.post().map_err(|_| SharedRefusal::Corrupt))?;
@@ -299,14 +302,14 @@ pub fn post(name: &str) -> Result<(), SharedRefusal> {
     Ok(())
 }
 
-/// Takes a token of a semaphore that this side holds, within so many milliseconds.
+/// Takes a token of a semaphore that this side holds, within `deadline_ms`.
 ///
 /// # Errors
-/// There was none, this side does not hold it, or its words are garbage.
+/// There was no token in time, this side does not hold it, or its words are garbage.
 pub fn take(name: &str, deadline_ms: u32) -> Result<(), SharedRefusal> {
     let name = name_of(name)?;
     with(|desk| desk.registry.semaphore(name).map(|semaphore| semaphore.begin_wait()))?;
-    // Linux looks whether it has one to spare.
+    // Linux checks whether it has a token to spare.
     board::ring(0);
     let taken = until(deadline_ms, || {
         let taken = with(|desk| Ok(desk.registry.semaphore(name)?.try_take()));
@@ -316,23 +319,24 @@ pub fn take(name: &str, deadline_ms: u32) -> Result<(), SharedRefusal> {
     taken
 }
 
-/// Sends a message through a queue that this side holds, within so many milliseconds.
+/// Sends a message through a queue that this side holds, within `deadline_ms`.
 ///
 /// # Errors
-/// There was no room, this side does not hold it, the message has another size, or garbage.
+/// There was no room in time, this side does not hold it, the message has another size, or its
+/// words are garbage.
 pub fn send(name: &str, message: &[u8], deadline_ms: u32) -> Result<(), SharedRefusal> {
     through(name, deadline_ms, |desk, name| desk.registry.send(name, message))?;
     board::ring(0);
     Ok(())
 }
 
-/// Receives a message through a queue that this side holds, within so many milliseconds.
+/// Receives a message through a queue that this side holds, within `deadline_ms`.
 ///
 /// # Errors
-/// None came, and as for [`send`].
+/// No message came in time, or as for [`send`].
 pub fn receive(name: &str, message: &mut [u8], deadline_ms: u32) -> Result<(), SharedRefusal> {
     through(name, deadline_ms, |desk, name| desk.registry.receive(name, message))?;
-    // Linux may wait for the room.
+    // Linux may wait for the room that this frees.
     board::ring(0);
     Ok(())
 }

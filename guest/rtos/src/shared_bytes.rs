@@ -1,4 +1,5 @@
-//! Bytes of the carve-out that no link has: what a message refers to instead of carrying it.
+//! Bytes of the carve-out that belong to no link: a message refers to them instead of carrying
+//! them.
 
 use core::ops::Range;
 use core::slice::from_raw_parts;
@@ -9,12 +10,12 @@ use sinew_link::Memory;
 
 use crate::{board, guest};
 
-/// Words of the carve-out, shared with Linux. Who reads and writes them when, messages say.
+/// Words of the carve-out, shared with Linux. Messages say which side reads or writes them when.
 #[derive(Clone, Copy)]
 pub struct SharedBytes(&'static [AtomicU32]);
 
 impl SharedBytes {
-    /// `len` bytes, `offset` bytes from the start of the carve-out. `None` unless they lie behind
+    /// `len` bytes, `offset` bytes from the start of the carve-out. `None` unless they are after
     /// its tables and inside it, and both are multiples of 4.
     pub fn at(offset: usize, len: usize) -> Option<SharedBytes> {
         let size = guest::get()?.carve_out.memory().len();
@@ -23,8 +24,8 @@ impl SharedBytes {
             return None;
         }
         let first = (board::CARVE_OUT + offset) as *const AtomicU32;
-        // SAFETY: inside the carve-out, as just looked, which is mapped for ever; aligned, and only
-        // used as atomics.
+        // SAFETY: inside the carve-out, as just checked, which is mapped for ever; aligned, and
+        // only used as atomics.
         Some(SharedBytes(unsafe { from_raw_parts(first, len / 4) }))
     }
 
@@ -33,19 +34,19 @@ impl SharedBytes {
         self.0
     }
 
-    /// To be called before these words are read: drops what caches of the guest hold of them.
+    /// Must be called before these words are read: drops their copies in caches of the guest.
     ///
     /// # Panics
-    /// If they are not inside.
+    /// They are not inside.
     pub fn before_read(&self, words: Range<usize>) {
         let words = &self.0[words];
         board::before_read(words.as_ptr().addr(), size_of_val(words));
     }
 
-    /// To be called after these words were written: Linux sees them then.
+    /// Must be called after these words were written, so that Linux sees them.
     ///
     /// # Panics
-    /// If they are not inside.
+    /// They are not inside.
     pub fn after_write(&self, words: Range<usize>) {
         let words = &self.0[words];
         board::after_write(words.as_ptr().addr(), size_of_val(words));

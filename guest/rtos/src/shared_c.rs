@@ -1,5 +1,5 @@
 //! Named memory for C: `include/sinew_guest.h` is the other half of this file. Each function
-//! returns 0, or the number of what was wrong.
+//! returns 0, or the number of the refusal.
 
 use core::ffi::{CStr, c_char, c_void};
 
@@ -12,9 +12,10 @@ fn number(outcome: Outcome) -> u32 {
 }
 
 /// # Safety
-/// A text that ends with a zero, during the call.
+/// `name` is a text that ends with a zero, valid during the call.
 unsafe fn text<'a>(name: *const c_char) -> &'a str {
-    // SAFETY: the caller's promise. What is no UTF-8 is no name.
+    // SAFETY: the caller's promise. A text that is not UTF-8 counts as an empty name, which is
+    // refused.
     unsafe { CStr::from_ptr(name) }.to_str().unwrap_or("")
 }
 

@@ -2,8 +2,8 @@
 
 use core::arch::global_asm;
 
-// The loader (the emulator, or remoteproc on a chip) has put every part of the image where it
-// runs, so nothing is copied here; what begins as zero is zeroed.
+// The loader (the emulator, or remoteproc on a chip) has put every part of the image where it runs,
+// so nothing is copied here. Only the memory that begins as zero is zeroed.
 global_asm!(
     r#"
     .section .vectors, "ax"

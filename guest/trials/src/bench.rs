@@ -1,4 +1,4 @@
-//! Kinds for measurements: they serve, so that an answer is on its way as soon as it can be.
+//! Kinds for measurements. They serve, so that an answer is sent as soon as possible.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -33,13 +33,13 @@ const IN_STEP: ParameterRecord = numbers(
 );
 
 sinew_guest::message! {
-    /// A buffer in the carve-out, or what was found in it.
+    /// A buffer in the carve-out, or the result of reading it.
     pub struct Descriptor {
-        /// Where it begins there.
+        /// Offset of the buffer in the carve-out.
         pub offset: u32,
         /// Its length.
         pub bytes: u32,
-        /// Not 0: its words are to be read.
+        /// Not 0: its words shall be read.
         pub is_read: u32,
         /// In the answer: the sum of its words, modulo 2^32.
         pub sum: u32,
@@ -57,12 +57,12 @@ fn count(serving: &mut Serving<'_>) {
     *answered = answered.wrapping_add(1);
 }
 
-/// The type of a message of so many bytes.
+/// The type of a message of `size` bytes.
 const fn payload(name: &'static str, size: u32, fields: &'static [Field]) -> MessageType {
     MessageType { name, size, align: 4, fields, hash: type_hash(name, size, fields) }
 }
 
-/// Kinds that send back messages of so many bytes.
+/// Declares kinds that send back messages of these sizes.
 macro_rules! answers {
     ($($kind:ident $size:literal,)*) => { $(
         pub(crate) const $kind: Kind = {
@@ -135,7 +135,7 @@ impl Answer {
         Ok(())
     }
 
-    /// As a ring is served: with nothing between.
+    /// Serves queues as rings are served: directly.
     fn serve_queues(&self, serving: &mut Serving<'_>) -> Result<(), Fault> {
         let mut message = vec![0; self.bytes];
         answer_bursts(serving, self.patience.polls, |serving, polls| {
@@ -146,10 +146,10 @@ impl Answer {
     }
 }
 
-/// Answers at most between two looks at whether the guest stops.
+/// Most answers between two checks whether the guest stops.
 const BURST: u32 = 1000;
 
-/// Answers while messages come within so many looks; how many.
+/// Answers as long as messages come within `polls` looks. Returns the count of answers.
 fn burst(
     polls: u32,
     message: &mut [u8],
@@ -166,8 +166,8 @@ fn burst(
     answered
 }
 
-/// Calls for bursts until the guest stops. After one without a message only one look is made in
-/// each millisecond: other nodes have their turns.
+/// Calls for bursts until the guest stops. After a burst without a message it makes only one look
+/// in each millisecond, so that other nodes can run.
 fn answer_bursts(
     serving: &mut Serving<'_>,
     polls: u32,
@@ -187,7 +187,7 @@ fn answer_bursts(
     Ok(())
 }
 
-/// The node has no cycles: it serves.
+/// Declares a node that serves and has no cycles.
 macro_rules! serves {
     ($node:ty) => {
         impl GuestNode for $node {
@@ -250,7 +250,7 @@ fn sum(descriptor: &Descriptor) -> Result<u32, Fault> {
         .ok_or_else(|| fault!("{bytes} bytes at {offset:#x} are not a buffer of the carve-out"))?;
     let words = buffer.words();
     buffer.before_read(0..words.len());
-    // Relaxed: the message came after them.
+    // Relaxed: the message that announced them came after them.
     Ok(words.iter().fold(0, |sum: u32, word| sum.wrapping_add(word.load(Ordering::Relaxed))))
 }
 

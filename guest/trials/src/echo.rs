@@ -1,4 +1,5 @@
-//! Kind `echo`: sends back what it gets, to see that a guest is there and how far away.
+//! Kind `echo`: sends back its input, to show that a guest runs and to measure the way there and
+//! back.
 
 use alloc::boxed::Box;
 
@@ -13,9 +14,9 @@ const ANSWERED: usize = 0;
 const LOST: usize = 1;
 
 sinew_guest::message! {
-    /// What goes there and comes back.
+    /// The message that goes there and comes back.
     pub struct Echo {
-        /// Counts the messages of who sends them.
+        /// Counts the messages of the sender.
         pub sequence: u64,
         /// Anything.
         pub values: [f64; 6],
@@ -61,7 +62,7 @@ impl GuestNode for Node {
     }
 
     fn stop(&mut self, io: &mut Io<'_>) {
-        // Safe is: nothing but zeros.
+        // The safe values are zeros.
         *io.write::<Echo>(OUT) = Echo { sequence: 0, values: [0.0; 6] };
     }
 }

@@ -1,4 +1,5 @@
-//! A guest for tests: it fails in every way that a guest can, and probes what it may touch.
+//! A guest for tests: it fails in every way in which a guest can, and probes which memory it may
+//! access.
 #![no_std]
 #![no_main]
 
@@ -12,7 +13,7 @@ mod ring;
 mod sharer;
 mod trouble;
 
-// And `echo_c`, of examples/echo.c.
+// The table also has `echo_c`, from examples/echo.c.
 sinew_guest::kinds![
     echo::KIND,
     numbered::MIRROR,

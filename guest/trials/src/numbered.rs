@@ -1,4 +1,5 @@
-//! Kinds `mirror` and `passer`: send numbers back, one as soon as they come, one in each cycle.
+//! Kinds `mirror` and `passer` send numbers back: `mirror` as soon as they come, `passer` in each
+//! cycle.
 
 use alloc::boxed::Box;
 use core::arch::asm;
@@ -12,11 +13,11 @@ const IN: usize = 0;
 const OUT: usize = 1;
 
 sinew_guest::message! {
-    /// A number, so often that half a message is noticed.
+    /// A number, repeated so often that half a message is noticed.
     pub struct Numbered {
-        /// Rises with every message, over all lives of a writer.
+        /// Rises with every message, across all lives of a writer.
         pub number: u64,
-        /// What `mirror` is to do.
+        /// Says what `mirror` is to do.
         pub value: f64,
         /// The number again.
         pub again: [u64; 30],
@@ -83,7 +84,7 @@ impl Mirror {
 
 fn obey(order: u32) -> Result<(), Fault> {
     match order {
-        // SAFETY: it ends the guest, which is what is wanted.
+        // SAFETY: it ends the guest, as intended.
         2 => unsafe { asm!("udf #0") },
         // SAFETY: as above: 256 MiB is the largest carve-out of this board, and it begins at
         // 0x6000_0000.

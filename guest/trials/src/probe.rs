@@ -1,4 +1,4 @@
-//! Kind `probe`: touches an address in every cycle and counts how often it may.
+//! Kind `probe`: accesses an address in every cycle and counts how often it may.
 
 use alloc::boxed::Box;
 
@@ -37,7 +37,7 @@ impl GuestNode for Node {
     fn update(&mut self, io: &mut Io<'_>, _: &Cycle) -> Result<(), Fault> {
         let byte = probe_read(self.address);
         *io.counter(READ) += u32::from(byte.is_some());
-        // SAFETY: writes what is there; tests give addresses that only they use.
+        // SAFETY: writes the byte that is already there; tests give addresses that only they use.
         let is_written = unsafe { probe_write(self.address, byte.unwrap_or(0)) };
         *io.counter(WRITTEN) += u32::from(is_written);
         let (refused, last) = probes_refused();

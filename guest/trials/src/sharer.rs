@@ -1,4 +1,4 @@
-//! Kind `sharer`: gets a region of Linux's while it runs, and counts its cycles there.
+//! Kind `sharer`: gets a region from Linux while it runs, and counts its cycles there.
 
 use alloc::boxed::Box;
 
@@ -35,7 +35,7 @@ struct Node {
 impl GuestNode for Node {
     fn update(&mut self, io: &mut Io<'_>, cycle: &Cycle) -> Result<(), Fault> {
         if !self.is_held {
-            // Without a wait: what Linux makes until the next cycle is found then.
+            // Without waiting: a region that Linux makes until the next cycle is found then.
             match shared::get(REGION, &SharedWish::region(64, 0), MadeBy::Linux, 0) {
                 Ok(_) => drop(shared::attach(REGION).map_err(|why| fault!("{why}"))?),
                 Err(SharedRefusal::Late) => return Ok(()),

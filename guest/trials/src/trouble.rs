@@ -1,4 +1,4 @@
-//! Kind `trouble`: does one wrong thing in one cycle.
+//! Kind `trouble`: misbehaves in one way in one cycle.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -7,7 +7,7 @@ use core::hint::black_box;
 
 use sinew_guest::{Cycle, Fault, GuestNode, Io, Kind, KindRecord, Parameters, fault, numbers};
 
-/// The order to stop, as Linux writes it into the carve-out.
+/// The order to stop, as the number that Linux writes into the carve-out.
 const STOP: u32 = 2;
 
 /// The kind's row in the table.
@@ -56,8 +56,8 @@ unsafe extern "C" {
 
 impl Node {
     fn act(&self) -> Result<(), Fault> {
-        // SAFETY: each of these ends the guest, which is what is tested; the order is a word that
-        // may hold anything.
+        // SAFETY: each of these ends the guest, which the tests check; the order is a word that may
+        // hold anything.
         unsafe {
             match self.what {
                 1 => asm!("udf #0"),
@@ -83,10 +83,10 @@ impl Node {
     }
 }
 
-/// Calls what is at an address.
+/// Calls the code at an address.
 ///
 /// # Safety
-/// There is a function, or to fault is what is wanted.
+/// There is a function, or a fault is intended.
 unsafe fn jump(address: usize) {
     // SAFETY: the caller's promise.
     unsafe { core::mem::transmute::<usize, extern "C" fn()>(address)() }

@@ -1,9 +1,9 @@
-//! What an update of a kind takes, with its ports and signals, beside one that does no work:
-//! `cargo bench -p sinew-control-kinds --bench update`
+//! Measures what an update of a kind takes, with its ports and signals, beside an update that does
+//! no work: `cargo bench -p sinew-control-kinds --bench update`
 //!
-//! The figures to hold, above a node that passes a number on: `pid` 10 ns, `biquad` 6 ns, an
-//! `expression` of ten terms 30 ns. Rounds are interleaved; of each node the median is printed, and
-//! the least and the greatest round.
+//! The limits, above a node that passes a number on: `pid` 10 ns, `biquad` 6 ns, an `expression` of
+//! ten terms 30 ns. Rounds are interleaved. For each node the median, the least and the greatest
+//! round are printed.
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 
@@ -19,7 +19,7 @@ const ROUNDS: usize = 41;
 const UPDATES: u32 = 50_000;
 const PERIOD: Duration = Duration::from_millis(1);
 
-/// Passes a number on: what reading and writing take.
+/// Passes a number on: its time is what reading and writing take.
 static PASS: Kind = Kind::new(
     "pass",
     RunsIn::Realtime,

@@ -1,4 +1,4 @@
-//! Kind `biquad`: one filter of the second order, of whatever shape.
+//! Kind `biquad`: one filter of the second order, of any shape.
 
 use sinew_core::catalogue::{Kind, Parameter, ParameterType, Port, RunsIn, Unit};
 use sinew_core::{Cycle, Fault, Io, Message, Node, NodeEntry, Parameters, Real, fault};
@@ -8,7 +8,7 @@ use crate::sections::{BiquadSection, INITIAL, SectionChain, Sections, TURN_MAX, 
 const IN: usize = 0;
 const OUT: usize = 1;
 
-/// How many numbers make a filter.
+/// Count of numbers that define a filter.
 const COEFFICIENTS: usize = 5;
 
 const SHAPE: ParameterType = ParameterType::Choice(&[
@@ -125,7 +125,7 @@ fn given(coefficients: &[f64]) -> Result<BiquadSection, Fault> {
     ))
 }
 
-/// By the cookbook; there `angle` is w0.
+/// By the formulas of the cookbook, where `angle` is called w0.
 fn shaped(shape: &str, angle: f64, q: f64, gain_db: f64) -> BiquadSection {
     let (sin, cos) = angle.sin_cos();
     let alpha = sin / (2.0 * q);
@@ -143,7 +143,7 @@ fn shaped(shape: &str, angle: f64, q: f64, gain_db: f64) -> BiquadSection {
             [1.0 + alpha * a, -2.0 * cos, 1.0 - alpha * a],
             [1.0 + alpha / a, -2.0 * cos, 1.0 - alpha / a],
         ),
-        // A high shelf is a low one seen from the other end of the frequencies.
+        // A high shelf is a low shelf with the frequencies mirrored.
         _ => shelf(a, if shape == "low_shelf" { cos } else { -cos }, alpha, shape == "low_shelf"),
     }
 }

@@ -8,12 +8,13 @@ use super::plant::{output, passed_periods, safe};
 
 const FORCE: usize = 0;
 const DISTURBANCE: usize = 1;
-/// The first of four outputs, which show the state in its order; signals stand from 0.
+/// The first of four outputs, which show the state in its order. The signals have the same order,
+/// from 0.
 const SHOWN: usize = 2;
-/// The signal of the ends of the track.
+/// The signal which says that the cart is at an end of the track.
 const AT_END: usize = 4;
 
-/// In the state.
+/// Indices in the state.
 const POSITION: usize = 0;
 const VELOCITY: usize = 1;
 const RATE: usize = 3;
@@ -21,20 +22,20 @@ const RATE: usize = 3;
 /// Position, velocity, angle and angular velocity.
 type State = [f64; 4];
 
-/// Slower, cart and load are at rest.
+/// Below this speed cart and load count as at rest.
 const REST_M_PER_S: f64 = 0.01;
 
-/// The part of its own time that passes in a step; that to the power of 4 is the part that is wrong
-/// in a unit of its own time, less than 1e-12 with the 1 / 120 before it.
+/// A step is at most this part of the time constant of the system. The error over one time constant
+/// is this part to the power of 4, with a factor of 1 / 120: less than 1e-12.
 const STEP_MAX: f64 = 2e-3;
 /// Most steps in a period: a step takes some 0.2 us.
 const STEPS_MAX: f64 = 256.0;
 /// Most steps in a cycle that catches up.
 const CAUGHT_UP_MAX: u64 = 4096;
-/// So often a cart may come to an end of its track, or leave it, in a step; what is left of the
-/// step then does not happen.
+/// The most times that the cart may come to an end of its track, or leave it, in a step. The rest
+/// of the step is then dropped.
 const CHANGES_MAX: usize = 8;
-/// By so many halves of a step the moment is found at which it comes there.
+/// Count of bisections of a step to find the moment of such a change.
 const HALVES: usize = 40;
 
 const DAMPING: (f64, f64) = (0.0, 1e6);
@@ -110,7 +111,7 @@ fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Node>, Fault> {
 }
 
 impl CartPendulum {
-    /// At its beginning.
+    /// The plant in its initial state.
     fn of(parameters: &Parameters<'_>) -> Result<CartPendulum, Fault> {
         let plant = CartPendulum {
             cart_kg: parameters.number("cart_kg"),
@@ -151,32 +152,32 @@ struct CartPendulum {
     swing_damping: f64,
     /// m/s2
     gravity: f64,
-    /// From the middle of the track to an end.
+    /// Distance from the middle of the track to an end.
     end_m: f64,
-    /// Of the brake while it is closed, N.
+    /// Friction force of the closed brake, N.
     brake: f64,
     forces: Forces,
-    /// In a period.
+    /// Count of steps in a period.
     steps: u64,
     step_s: f64,
     state: State,
 }
 
-/// What is held in a period, N.
+/// The forces that are held over a period, N.
 #[derive(Clone, Copy)]
 struct Forces {
     cart: f64,
     load: f64,
-    /// With which the brake rubs; 0 while it is open.
+    /// Friction force of the brake; 0 while it is open.
     brake: f64,
 }
 
-/// What the cart does until that changes.
+/// The motion of the cart until its next change.
 #[derive(Clone, Copy, PartialEq)]
 enum CartMotion {
-    /// It stands at an end of its track, or in its brake.
+    /// The cart stands still, at an end of its track or held by its brake.
     Held,
-    /// The brake pushes with so many N, against the motion.
+    /// The cart moves. The brake pushes with this force, N, against the motion.
     Rolls { brake: f64 },
 }
 
@@ -209,7 +210,7 @@ impl Node for CartPendulum {
 
     fn at_rest(&self) -> bool {
         let [_, velocity, angle, angular_velocity] = self.state;
-        // The square of how fast the load will be where it is lowest.
+        // The square of the speed that the load will have at its lowest point.
         let fall = 2.0 * self.gravity * self.rope_m * (1.0 - angle.cos());
         let swing = (self.rope_m * angular_velocity).powi(2) + fall;
         let hangs = velocity.abs() < REST_M_PER_S && swing < REST_M_PER_S * REST_M_PER_S;
@@ -218,7 +219,8 @@ impl Node for CartPendulum {
 }
 
 impl CartPendulum {
-    /// How fast anything changes by itself, 1/s: the swing, and both frictions.
+    /// The fastest rate at which the state changes by itself, 1/s: from the swing and both
+    /// frictions.
     fn pace(&self) -> f64 {
         let both = 1.0 + self.load_kg / self.cart_kg;
         let swing = self.swing_damping / (self.load_kg * self.rope_m * self.rope_m);
@@ -235,8 +237,8 @@ impl CartPendulum {
         }
     }
 
-    /// Goes on until the cart comes to an end of its track, stops in its brake or leaves either, or
-    /// for the time that is given; how long that was.
+    /// Advances until the cart comes to an end of its track, stops in its brake or leaves either,
+    /// or until the given time is over. Returns how long that was.
     fn until_change(&mut self, time_s: f64, forces: Forces) -> f64 {
         let motion = self.motion(forces);
         let after = |time_s| self.after(time_s, forces, motion);
@@ -276,7 +278,7 @@ impl CartPendulum {
         CartMotion::Rolls { brake }
     }
 
-    /// Whether the cart stands, pressed against an end of its track or held by its brake.
+    /// Whether the cart stands still, pressed against an end of its track or held by its brake.
     fn is_held(&self, state: &State, forces: Forces) -> bool {
         let [position, velocity, ..] = *state;
         if velocity != 0.0 {
@@ -287,8 +289,8 @@ impl CartPendulum {
         is_pressed || forces.brake > 0.0 && push.abs() <= forces.brake
     }
 
-    /// The end of the track takes all speed from the cart. It acts on the load through the rope
-    /// only, so what the load has of speed across the rope it keeps.
+    /// The end of the track takes all speed from the cart. It acts on the load only through the
+    /// rope, so the load keeps its speed across the rope.
     fn stop(&mut self) {
         let [position, velocity, angle, angular_velocity] = &mut self.state;
         *angular_velocity += *velocity * angle.cos() / self.rope_m;
@@ -296,12 +298,12 @@ impl CartPendulum {
         *position = self.end_m.copysign(*position);
     }
 
-    /// What friction of the swing puts across the rope, N.
+    /// The force that friction of the swing puts across the rope, N.
     fn rub(&self, state: &State) -> f64 {
         self.swing_damping * state[RATE] / self.rope_m
     }
 
-    /// What moves the cart but for its brake, N: so much would hold it.
+    /// The force on the cart without its brake, N. As great a force would hold the cart.
     fn push(&self, state: &State, forces: Forces) -> f64 {
         let [_, velocity, angle, angular_velocity] = *state;
         let (sin, cos) = angle.sin_cos();

@@ -8,26 +8,29 @@ use super::plant::{output, passed_periods, safe};
 
 const VOLTAGE: usize = 0;
 const LOAD: usize = 1;
-/// The first of three outputs, which show the state in its order; signals stand from 0.
+/// The first of three outputs, which show the state in its order. The signals have the same order,
+/// from 0.
 const SHOWN: usize = 2;
 
-/// In the state, after the position.
+/// Index in the state, after the position.
 const VELOCITY: usize = 1;
 const CURRENT: usize = 2;
 
-/// Slower, the motor is at rest.
+/// Below this speed the motor counts as at rest.
 const REST_RAD_PER_S: f64 = 0.01;
 
-/// With dry friction a period is cut into halves, down to 2^-30 of it, to find when it stops.
+/// With dry friction a period is halved, down to 2^-30 of it, to find the moment when the motor
+/// stops.
 const LEVELS: usize = 30;
-/// A period in the smallest parts.
+/// A period, counted in the smallest parts.
 const PARTS: u32 = 1 << LEVELS;
-/// The motor shall not stop and start again within a step unseen: so far, in rad, the oscillation
-/// of its current and its rotor may go on in a step.
+/// The most, in rad, by which the oscillation of current and rotor may go on in a step, so that the
+/// motor cannot stop and start again unseen within the step.
 const PHASE_MAX: f64 = 0.25;
-/// Yet a period has 64 steps at most.
+/// Limits the above: with dry friction the longest step is at least 1/64 of a period.
 const COARSEST_LEVEL_MAX: usize = 6;
-/// So often it may stop or break loose in a period; then it sticks for the rest of it.
+/// The most stops and breakaways in a period. After them the motor sticks for the rest of the
+/// period.
 const CHANGES_MAX: usize = 16;
 
 /// What the compiler knows of the kind.
@@ -123,21 +126,21 @@ fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Node>, Fault> {
     }))
 }
 
-/// What dry friction does.
+/// The present action of dry friction.
 #[derive(Clone, Copy, PartialEq)]
 enum Friction {
-    /// As much as is needed: the motor stands.
+    /// It balances the torque: the motor does not turn.
     Holds,
-    /// All it can, against a turn of this sign.
+    /// It acts with its full torque against a turn of this sign.
     Brakes(f64),
 }
 
 struct DcMotor {
-    /// What it does in a period and in each half of the one before, while it turns.
+    /// The motor while it turns: over a period, then each time over half of the time before.
     turns: Box<[HeldSystem]>,
-    /// The same while it sticks: only the current changes.
+    /// The same while the motor sticks: only the current changes.
     sticks: Box<[HeldSystem]>,
-    /// The longest step with dry friction.
+    /// The level of the longest step with dry friction.
     coarsest: usize,
     torque_constant: f64,
     coulomb: f64,
@@ -182,7 +185,7 @@ fn stepped(held: &HeldSystem, state: &[f64; 3], inputs: [f64; 2]) -> [f64; 3] {
 }
 
 impl DcMotor {
-    /// Goes on by a period with dry friction.
+    /// Advances by a period with dry friction.
     fn rub(&mut self, voltage: f64, load: f64) {
         let mut left = PARTS;
         for _ in 0..CHANGES_MAX {
@@ -199,7 +202,7 @@ impl DcMotor {
         }
     }
 
-    /// The torque that would turn it from standstill without dry friction.
+    /// The torque that would turn the motor from standstill without dry friction.
     fn torque(&self, state: &[f64; 3], load: f64) -> f64 {
         self.torque_constant * state[CURRENT] - load
     }
@@ -213,7 +216,8 @@ impl DcMotor {
         }
     }
 
-    /// Goes on until friction changes, at most by so many parts of a period; how many are left.
+    /// Advances until friction changes, at most by `parts` of a period. Returns how many parts are
+    /// left.
     fn until_change(&mut self, friction: Friction, parts: u32, voltage: f64, load: f64) -> u32 {
         let (steps, against) = match friction {
             Friction::Holds => (&self.sticks, load),
@@ -236,7 +240,7 @@ impl DcMotor {
             }
         }
         if left > 0 {
-            // It changes in the smallest part that comes next.
+            // Friction changes within the next smallest part.
             (state, left) = (step(&state, LEVELS), left - 1);
             if friction != Friction::Holds {
                 state[VELOCITY] = 0.0;

@@ -1,4 +1,4 @@
-//! Kind `deadband`: makes nothing of what is small.
+//! Kind `deadband`: turns small numbers into zero.
 
 use sinew_core::catalogue::{Kind, Parameter, ParameterType, Port, RunsIn, Unit};
 use sinew_core::{Cycle, Fault, Fresh, Io, Message, Node, NodeEntry, Parameters, Real};
@@ -43,7 +43,7 @@ fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Node>, Fault> {
     Ok(Box::new(Deadband { low, high, subtracts: parameters.text("mode") == "subtract" }))
 }
 
-/// Both ends of it.
+/// Both ends of the band.
 fn band(parameters: &Parameters<'_>) -> (f64, f64) {
     let (center, half) = (parameters.number("center"), parameters.number("width") / 2.0);
     (center - half, center + half)

@@ -46,7 +46,7 @@ struct Debounce {
     rises_after_ns: u64,
     falls_after_ns: u64,
     is_high: bool,
-    /// How long `in` has not been what `out` is.
+    /// How long `in` has differed from `out`.
     differs_ns: Option<u64>,
 }
 
@@ -87,7 +87,7 @@ mod tests {
         fixture(&NODE, &given).expect("makes")
     }
 
-    /// What it says to these: `#` is true.
+    /// The outputs for these inputs: `#` is true.
     fn says(node: &mut NodeFixture, flags: &str) -> String {
         let mut say = |flag: char| {
             node.put(IN, &Flag { value: Bool::from(flag == '#') });

@@ -1,4 +1,4 @@
-//! Kind `derivative`: how fast a number changes.
+//! Kind `derivative`: the rate of change of a number.
 
 use sinew_core::catalogue::{Kind, Parameter, ParameterType, Port, RunsIn};
 use sinew_core::{Cycle, Fault, Fresh, Io, Message, Node, NodeEntry, Parameters, Real};
@@ -6,7 +6,8 @@ use sinew_core::{Cycle, Fault, Fresh, Io, Message, Node, NodeEntry, Parameters, 
 const IN: usize = 0;
 const OUT: usize = 1;
 
-/// A rate of change so small is zero: what dies away must not reach the subnormal numbers.
+/// A smaller rate of change is set to zero, so that it does not reach the subnormal numbers as it
+/// dies away.
 const NOTHING: f64 = 1e-290;
 
 /// What the compiler knows of the kind.
@@ -40,18 +41,18 @@ fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Node>, Fault> {
     Ok(Box::new(Derivative { time_constant_s, of_period, before: None, rate: 0.0 }))
 }
 
-/// The time constant, and what it makes of a period.
+/// The time constant, and the coefficients for a period.
 fn smoothing(parameters: &Parameters<'_>) -> (f64, Smoothing) {
     let time_constant_s = parameters.number("time_constant_s");
     (time_constant_s, Smoothing::over(time_constant_s, parameters.period_ns as f64 * 1e-9))
 }
 
-/// The numbers of a step.
+/// The coefficients of a step.
 #[derive(Clone, Copy)]
 struct Smoothing {
-    /// Of the rate before.
+    /// Coefficient of the rate before.
     old: f64,
-    /// Of the change of the number.
+    /// Coefficient of the change of the number.
     new: f64,
 }
 
@@ -87,7 +88,7 @@ impl Node for Derivative {
         Ok(())
     }
 
-    /// The rate of change goes on from what it is.
+    /// The rate of change continues from its present value.
     fn tune(&mut self, parameters: &Parameters<'_>) -> Result<(), Fault> {
         (self.time_constant_s, self.of_period) = smoothing(parameters);
         Ok(())

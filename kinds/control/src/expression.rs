@@ -1,4 +1,4 @@
-//! Kind `expression`: a number that a formula makes of others.
+//! Kind `expression`: a formula of other numbers.
 
 use sinew_core::catalogue::{Form, Kind, Parameter, ParameterType, Port, RunsIn, Unit};
 use sinew_core::{Bool, Cycle, Fault, Flag, Io, Message, Node, NodeEntry, Parameters, Real};

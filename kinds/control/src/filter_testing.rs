@@ -1,11 +1,11 @@
-//! For the tests of what turns one number into another: inputs, and what a node answers to them.
+//! For the tests of kinds that turn one number into another: inputs, and the answers of a node.
 
 use serde_json::{Value as Json, json};
 use sinew_core::{NodeFixture, Real};
 
 use crate::testing::{hold, reference};
 
-/// A walk with small steps and some leaps, the same in every run.
+/// A random walk with small steps and some leaps, the same in every run.
 pub(crate) fn walk(count: usize) -> Vec<f64> {
     let mut random = fastrand::Rng::with_seed(7);
     let mut at = 3.0;
@@ -17,7 +17,7 @@ pub(crate) fn walk(count: usize) -> Vec<f64> {
     (0..count).map(|_| step()).collect()
 }
 
-/// What a node writes to port 1, a number, for each of these on port 0.
+/// The numbers that a node writes to port 1, for each of these on port 0.
 pub(crate) fn answers(node: &mut NodeFixture, values: &[f64]) -> Vec<f64> {
     let answer = |&value: &f64| {
         node.put(0, &Real { value });
@@ -39,8 +39,8 @@ pub(crate) fn allocations(node: &mut NodeFixture) -> u64 {
     allocation_counter::measure(count).count_total
 }
 
-/// Holds what nodes answered against what function `question` of `filters.py` says with the same
-/// arguments. All is asked at once, as an interpreter takes long to start.
+/// Checks the answers of nodes against those of function `question` of `filters.py` with the same
+/// arguments. All questions are asked at once, as an interpreter takes long to start.
 pub(crate) fn hold_all(question: &str, cases: &[(Json, Vec<f64>)]) {
     let arguments: Vec<_> = cases.iter().map(|case| &case.0).collect();
     let with = json!({"question": question, "cases": arguments});

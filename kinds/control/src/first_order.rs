@@ -8,7 +8,7 @@ use super::plant::passed_periods;
 const IN: usize = 0;
 const OUT: usize = 1;
 
-/// Longest dead time: what lies in it takes 512 KiB.
+/// Longest dead time: its inputs take 512 KiB.
 const DEAD_PERIODS_MAX: u64 = 65_536;
 /// Longest dead time that can be written: 65536 periods of 1 s.
 const DEAD_TIME_NS_MAX: u64 = DEAD_PERIODS_MAX * 1_000_000_000;
@@ -86,24 +86,24 @@ fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Node>, Fault> {
     }))
 }
 
-/// The gain, and the part of the way to the goal that is gone in a period.
+/// The gain, and the part of the way to the goal that is covered in a period.
 fn gain_and_pace(parameters: &Parameters<'_>) -> Result<(f64, f64), Fault> {
     let gain = parameters.number("gain");
     if gain == 0.0 {
         return Err(fault!("gain is 0, so nothing drives it; give another number"));
     }
     let passed = parameters.period_ns as f64 * 1e-9 / parameters.number("time_constant_s");
-    // Of a short period, 1 less something near it would lose digits.
+    // With a short period, 1 minus a number near 1 would lose digits.
     Ok((gain, -(-passed).exp_m1()))
 }
 
 struct FirstOrder {
-    /// The part of the way to the goal that is gone in a period.
+    /// The part of the way to the goal that is covered in a period.
     follows: f64,
     gain: f64,
     /// The newest input.
     held: f64,
-    /// The inputs of the dead time, a ring.
+    /// The inputs of the dead time, as a ring buffer.
     dead: Box<[f64]>,
     oldest: usize,
     out: f64,
@@ -129,7 +129,7 @@ impl Node for FirstOrder {
 }
 
 impl FirstOrder {
-    /// The input of the dead time ago, in whose place the newest one goes.
+    /// The input of one dead time ago. The newest input takes its place.
     fn delayed(&mut self) -> f64 {
         let Some(oldest) = self.dead.get_mut(self.oldest) else { return self.held };
         let input = std::mem::replace(oldest, self.held);

@@ -1,4 +1,5 @@
-//! Formulas: text in, a short list of steps out, which a cycle walks without a stack or a pointer.
+//! Formulas: text in, a short list of steps out. A cycle runs the steps without a stack or a
+//! pointer.
 //!
 //! | binds | written | note |
 //! |---|---|---|
@@ -12,10 +13,10 @@
 //! | | `a and b` | both sides are always evaluated |
 //! | least | `a or b` | the same |
 //!
-//! True is 1, false is 0; as a condition anything but 0 is true. These are Python's rules, with `^`
-//! for `**`, but that a comparison cannot be chained. All arithmetic is IEEE 754 binary64. What is
-//! not a number (`0/0`, `sqrt(-1)`) stays so through `min`, `max` and `clamp`; each comparison with
-//! it is false, but that `!=` is true.
+//! True is 1, false is 0; as a condition, anything but 0 is true. These are Python's rules, with
+//! two exceptions: `^` stands for `**`, and a comparison cannot be chained. All arithmetic is IEEE
+//! 754 binary64. NaN (`0/0`, `sqrt(-1)`) stays NaN through `min`, `max` and `clamp`. Each
+//! comparison with NaN is false, except `!=`, which is true.
 
 mod read;
 
@@ -24,23 +25,23 @@ use std::fmt;
 use sinew_core::{Fault, fault};
 use sinew_plan::{Item, Span};
 
-/// Places of a bank, so that a byte is an index into it which needs no check.
+/// Count of places of a bank. A byte is an index into it that needs no check.
 const PLACES: usize = 256;
 /// Most operations of a formula, and so most steps: it bounds the time of an evaluation.
 pub(crate) const OPERATIONS_MAX: usize = 256;
 /// Most bytes of a formula: it bounds the time to read one.
 pub(crate) const TEXT_MAX: usize = 4096;
-/// Most names that formulas can be of: those of ports, and one of the kind's own.
+/// Most names in formulas: the names of ports, and one of the kind's own.
 pub(crate) const NAMES_MAX: usize = 33;
-/// Names and their numbers in a fault.
+/// Count of names that a fault shows with their numbers.
 const NAMES_SHOWN: usize = 4;
 
-/// Where the formulas of a node find their numbers: first those with names, then what is in
-/// between, at the end the constants. They share it, so that a cycle writes each input once.
+/// The numbers of the formulas of a node: first those with names, then intermediate results, at the
+/// end the constants. All formulas of the node share it, so that a cycle writes each input once.
 pub(crate) struct Bank {
     places: Box<[f64; PLACES]>,
     names: Vec<String>,
-    /// Most that a formula keeps in between.
+    /// The most intermediate results that a formula keeps.
     between: usize,
     constants: usize,
 }
@@ -48,15 +49,15 @@ pub(crate) struct Bank {
 /// Why a text is no formula.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Misread {
-    /// The byte of the text at which that is seen.
+    /// The byte of the text at which the mistake is seen.
     pub(crate) at: usize,
     /// What is wrong and what was expected.
     pub(crate) what: String,
 }
 
 impl Misread {
-    /// The same in the words of a refusal, for the formula that this piece of the spec is; `title`
-    /// says which. The column is counted in characters from 1.
+    /// The mistake as a fault, for the formula in this piece of the spec; `title` names it. The
+    /// column is counted in characters from 1.
     pub(crate) fn fault(&self, title: impl fmt::Display, item: &Item) -> Fault {
         let text = item.text().unwrap_or_default();
         let column = text.char_indices().take_while(|&(at, _)| at < self.at).count() + 1;
@@ -64,17 +65,17 @@ impl Misread {
     }
 }
 
-/// A text of the spec with its place, to point into it.
+/// A text of the spec with its place, so that errors can point into it.
 pub(crate) fn placed(text: &str, span: Span) -> Item {
     let plain = span.len as usize == text.len();
     Item::scalar(span, text.to_owned(), plain, None)
 }
 
 impl Bank {
-    /// One for formulas of these names. All numbers are 0.
+    /// A bank for formulas of these names. All numbers are 0.
     ///
     /// # Panics
-    /// If there are more than [`NAMES_MAX`].
+    /// There are more than [`NAMES_MAX`].
     pub(crate) fn new(names: &[String]) -> Bank {
         assert!(names.len() <= NAMES_MAX, "the table of the kind says how many there may be");
         let places = Box::new([0.0; PLACES]);
@@ -87,7 +88,7 @@ impl Bank {
         self.places[name] = number;
     }
 
-    /// Whether all has its place, with so many in between.
+    /// Whether there is room for all, with this many intermediate results.
     fn has_room(&self, between: usize) -> bool {
         self.names.len() + between + self.constants <= PLACES
     }
@@ -148,7 +149,8 @@ enum Op {
     Round,
     Sign,
     Hypot,
-    // Two at once, `(a . b) . c`: a step costs more than what it does. Both round.
+    // Two operations at once, `(a . b) . c`: a step costs more than its operation. Both operations
+    // round.
     AddAdd,
     AddSubtract,
     AddMultiply,
@@ -163,7 +165,7 @@ enum Op {
 }
 
 impl Op {
-    /// The result; who takes fewer numbers than three does not look at the rest.
+    /// The result. An operation of fewer than three numbers ignores the rest.
     #[inline(always)]
     fn of(self, a: f64, b: f64, c: f64) -> f64 {
         let truth = |it: bool| f64::from(u8::from(it));
@@ -205,7 +207,7 @@ impl Op {
             Op::Round => a.round(),
             Op::Sign if a > 0.0 => 1.0,
             Op::Sign if a < 0.0 => -1.0,
-            // Zero, or no number.
+            // Zero or NaN.
             Op::Sign => a,
             Op::Hypot => a.hypot(b),
             Op::AddAdd => a + b + c,
@@ -222,13 +224,13 @@ impl Op {
     }
 }
 
-/// What is left of `a` by a quotient that is rounded down, as Python has it.
+/// The rest of `a` after a quotient that is rounded down, as in Python.
 fn modulo(a: f64, b: f64) -> f64 {
     let rest = a % b;
     if rest != 0.0 && (rest < 0.0) != (b < 0.0) { rest + b } else { rest }
 }
 
-// The standard library's lose what is not a number.
+// The functions of the standard library lose NaN.
 
 fn least(a: f64, b: f64) -> f64 {
     if a < b || a.is_nan() { a } else { b }
@@ -238,8 +240,8 @@ fn greatest(a: f64, b: f64) -> f64 {
     if a > b || a.is_nan() { a } else { b }
 }
 
-/// Reads places `a`, `b` and `c` of the bank, writes place `to`. Aligned, so that none lies across
-/// two cache lines.
+/// Reads places `a`, `b` and `c` of the bank, writes place `to`. Aligned, so that no step lies
+/// across two cache lines.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(8))]
 struct Step {
@@ -255,21 +257,21 @@ pub(crate) struct Formula {
     text: Box<str>,
     steps: Box<[Step]>,
     result: Place,
-    /// The names in it, by index, as they stand there.
+    /// The names in the formula, by index, in the order of the text.
     names: Box<[u8]>,
 }
 
-/// Where a result is.
+/// Where the result of a formula is.
 #[derive(Clone, Copy)]
 enum Place {
     At(u8),
-    /// Of a formula without names; it needs no place.
+    /// The result of a formula without names. It needs no place.
     Constant(f64),
 }
 
 impl Formula {
-    /// Its value with the numbers that the bank holds: no allocation, and [`OPERATIONS_MAX`] steps
-    /// at most.
+    /// The value with the numbers in the bank. It takes no allocation, and at most
+    /// [`OPERATIONS_MAX`] steps.
     #[inline]
     pub(crate) fn value(&self, bank: &mut Bank) -> f64 {
         let places = &mut *bank.places;
@@ -283,10 +285,11 @@ impl Formula {
         }
     }
 
-    /// The same.
+    /// Like [`value`](Self::value), and checked.
     ///
     /// # Errors
-    /// It is not finite: names the formula and the first of its names, for `whose`.
+    /// The value is not finite. The fault names the formula and the first of its names, for
+    /// `whose`.
     #[inline]
     pub(crate) fn finite(&self, bank: &mut Bank, whose: impl fmt::Display) -> Result<f64, Fault> {
         let value = self.value(bank);
@@ -319,7 +322,8 @@ impl fmt::Display for With<'_> {
     }
 }
 
-/// Refuses a name that no formula can hold: `what` it is, and where it stands in the spec.
+/// Refuses a name that no formula can hold; `what` says what is named, `span` where it is in the
+/// spec.
 pub(crate) fn check_names(what: &str, names: &[String], span: Span) -> Result<(), Fault> {
     for name in names {
         let first = name.chars().next().unwrap_or('-');

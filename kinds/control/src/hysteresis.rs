@@ -1,4 +1,4 @@
-//! Kind `hysteresis`: makes a flag of a number, without a flutter between the limits.
+//! Kind `hysteresis`: turns a number into a flag that does not flutter between its two limits.
 
 use sinew_core::catalogue::{Bool, Kind, Parameter, ParameterType, Port, RunsIn};
 use sinew_core::{
@@ -46,7 +46,7 @@ fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Node>, Fault> {
     Ok(Box::new(Hysteresis { rises_above, falls_below, is_high: parameters.bool("initial") }))
 }
 
-/// 'rises_above' and 'falls_below'.
+/// The parameters 'rises_above' and 'falls_below'.
 fn limits(parameters: &Parameters<'_>) -> Result<(f64, f64), Fault> {
     let [rises_above, falls_below] =
         ["rises_above", "falls_below"].map(|name| parameters.number(name));
@@ -69,7 +69,7 @@ impl Node for Hysteresis {
     fn update(&mut self, io: &mut Io<'_>, _: &Cycle) -> Result<(), Fault> {
         let value = io.read::<Real>(IN).value;
         if io.fresh(IN) == Fresh::None {
-            // Nothing is known yet.
+            // No input yet: the flag stays as it is.
         } else if value > self.rises_above {
             self.is_high = true;
         } else if value < self.falls_below {

@@ -66,7 +66,7 @@ fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Node>, Fault> {
     Ok(Box::new(Integrator { gain, old, new, bounds, before: None, sum }))
 }
 
-/// Where the sum may be, and where it begins.
+/// The limits of the sum, and its initial value.
 struct Bounds {
     initial: f64,
     min: f64,
@@ -91,9 +91,9 @@ impl Bounds {
 
 struct Integrator {
     gain: f64,
-    /// How much of the value of the cycle before is in an area.
+    /// Weight of the value of the cycle before in an area.
     old: f64,
-    /// How much of the newest.
+    /// Weight of the newest value.
     new: f64,
     bounds: Bounds,
     before: Option<f64>,
@@ -116,7 +116,8 @@ impl Node for Integrator {
         (self.bounds, self.gain) = (Bounds::of(parameters)?, parameters.number("gain"));
         self.sum = match self.before {
             Some(_) => self.sum.clamp(self.bounds.min, self.bounds.max),
-            // Nothing was summed yet: a new life of the core begins with what was set before it.
+            // Nothing was summed yet: after a restart of the core the sum begins with the value
+            // that was set before.
             None => self.bounds.initial,
         };
         Ok(())
@@ -125,7 +126,7 @@ impl Node for Integrator {
 
 impl Integrator {
     fn pass(&mut self, value: f64, is_held: bool, cycle: &Cycle) {
-        // With no value before, only what the newest one says is known.
+        // There is no value before: only the newest one is known.
         let mean = match self.before.replace(value) {
             Some(before) => self.old * before + self.new * value,
             None if self.old == 0.0 => value,

@@ -1,5 +1,6 @@
-//! Node kinds for any machine: sources, controllers, filters, logic and plants to try them against,
-//! on plain numbers ([`Real`](sinew_core::Real)) and flags ([`Flag`](sinew_core::Flag)).
+//! Node kinds for any machine: sources, controllers, filters, logic and simulated plants to try
+//! them against, on plain numbers ([`Real`](sinew_core::Real)) and flags
+//! ([`Flag`](sinew_core::Flag)).
 
 mod biquad;
 mod cart_pendulum;

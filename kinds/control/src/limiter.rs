@@ -1,8 +1,8 @@
-//! Kind `limiter`: follows a number no further, no faster and no more suddenly than it may.
+//! Kind `limiter`: follows a number within limits of value, rate and acceleration.
 //!
-//! The follower takes the greatest speed from which it can still brake in front of its goal, as a
+//! The follower takes the greatest speed from which it can still brake before its goal, as a
 //! time-optimal servo does (Franklin, Powell and Workman, *Digital Control of Dynamic Systems*
-//! (1998), on the control of disk drives), but by whole periods, in which the speed changes by
+//! (1998), on the control of disk drives). But it works in whole periods, so its speed changes in
 //! steps.
 
 use sinew_core::catalogue::{Kind, Parameter, ParameterType, Port, RunsIn, Unit};
@@ -14,7 +14,7 @@ const IN: usize = 0;
 const OUT: usize = 1;
 const LIMITED: usize = 2;
 
-/// A rate or acceleration at which nothing is limited: the greatest that a graph can write.
+/// The greatest rate or acceleration that a graph can write. It means: no limit.
 const NO_LIMIT: f64 = 1e12;
 
 const fn number(name: &'static str, least: f64, default: &'static str) -> Parameter {
@@ -58,7 +58,7 @@ fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Node>, Fault> {
 }
 
 impl Limit {
-    /// At rest.
+    /// A limiter at rest.
     fn of(parameters: &Parameters<'_>) -> Result<Limit, Fault> {
         let [least, most] = ["min", "max"].map(|name| parameters.number(name));
         let initial = parameters.number("initial");
@@ -90,17 +90,18 @@ impl Limit {
 }
 
 struct Limit {
-    /// Where the output shall be.
+    /// Where the output shall be: the limits of the parameters.
     least: f64,
     most: f64,
-    /// Where it may be: the same, but for the way back into new limits.
+    /// Where the output may be. Differs from the limits above only while the output is on its way
+    /// back into new limits.
     low: f64,
     high: f64,
-    /// Whether that is not the same.
+    /// Whether the two differ.
     is_wide: bool,
-    /// Most that the output changes in a period.
+    /// The most that the output changes in a period.
     step_max: f64,
-    /// Most that the step changes from one period to the next.
+    /// The most that the step changes from one period to the next.
     change_max: f64,
     out: f64,
     /// By how much the output changed in the last period.
@@ -136,15 +137,15 @@ impl Limit {
         let way = goal - self.out;
         let step = self.step_max.min(self.braking(way.abs())).copysign(way);
         let step = step.max(self.step - self.change_max).min(self.step + self.change_max);
-        // All of the way is taken as it is: a sum would round it.
+        // The whole way is not added but set to the goal: a sum would round it.
         self.out = if step == way { goal } else { self.out + step };
-        // Where it brakes in front of a limit, rounding could end past it.
+        // Where the output brakes before a limit, rounding could take it past the limit.
         self.out = self.out.clamp(self.low, self.high);
         self.step = step;
     }
 
-    /// Takes the limits where the output may be from where it shall be, once it is within them and
-    /// can brake in front of them.
+    /// Narrows the limits where the output may be to those where it shall be, once the output is
+    /// within them and can brake before them.
     #[cold]
     #[inline(never)]
     fn narrow(&mut self) {
@@ -155,9 +156,9 @@ impl Limit {
         }
     }
 
-    /// The greatest step after which it can still brake so that it does not go past a goal that
-    /// is so far away. Steps of s, s - change_max and so on, n + 1 of them, go
-    /// (n + 1) (s - change_max n / 2) in all, where n is the whole part of s / change_max.
+    /// The greatest step from which it can still brake without going past a goal at distance `far`.
+    /// The n + 1 steps s, s - change_max and so on go (n + 1) (s - change_max n / 2) in all, where
+    /// n is the whole part of s / change_max.
     #[inline]
     fn braking(&self, far: f64) -> f64 {
         let change = self.change_max;

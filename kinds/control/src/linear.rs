@@ -1,17 +1,18 @@
-//! Linear systems in steps of a period: matrices of bounded size, and what a continuous system does
-//! in a period in which its inputs are held.
+//! Linear systems in steps of a period: matrices of bounded size, and the exact step of a
+//! continuous system over a period in which its inputs are held.
 //!
 //! The matrices are made once; a step neither allocates nor fails.
 
 use sinew_core::{Fault, fault};
 
-/// Greatest norm of `a` times the period: some 20 squarings, in which about 1e-10 of a number is
-/// lost. Past it the fastest part of the system is over a million times faster than the period.
+/// Greatest norm of `a` times the period. It takes some 20 squarings, which lose about 1e-10 of a
+/// number. Past this norm the fastest part of the system is over a million times faster than the
+/// period.
 const NORM_MAX: f64 = 1_048_576.0;
 /// Up to this norm the Padé approximant of order 13 is exact to the last bit (Higham 2005, table
 /// 2.3).
 const PADE_NORM_MAX: f64 = 5.371_920_351_148_152;
-/// The numbers of that approximant, of the power 0 first.
+/// The coefficients of that approximant, from power 0 on.
 const PADE: [f64; 14] = [
     64_764_752_532_480_000.0,
     32_382_376_266_240_000.0,
@@ -29,7 +30,7 @@ const PADE: [f64; 14] = [
     1.0,
 ];
 
-/// A matrix, row after row.
+/// A dense matrix, row after row.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct DenseMatrix {
     columns: usize,
@@ -37,12 +38,12 @@ pub(crate) struct DenseMatrix {
 }
 
 impl DenseMatrix {
-    /// Of zeros.
+    /// A matrix of zeros.
     pub(crate) fn zeros(rows: usize, columns: usize) -> DenseMatrix {
         DenseMatrix { columns, numbers: vec![0.0; rows * columns].into() }
     }
 
-    /// Of these rows.
+    /// A matrix of these rows.
     pub(crate) fn of<const ROWS: usize, const COLUMNS: usize>(
         rows: [[f64; COLUMNS]; ROWS],
     ) -> DenseMatrix {
@@ -68,11 +69,11 @@ impl DenseMatrix {
         self.numbers[row * self.columns + column]
     }
 
-    /// Adds the product with a vector of `columns` numbers to one of as many numbers as there are
-    /// rows.
+    /// Adds the product with the vector `with`, of as many numbers as columns, to the vector `to`,
+    /// of as many numbers as rows.
     #[inline]
     pub(crate) fn add_product(&self, with: &[f64], to: &mut [f64]) {
-        // Of no columns there are no rows to see, and nothing to add.
+        // A matrix without columns has an empty list of numbers: there is nothing to add.
         let rows = self.numbers.chunks_exact(self.columns.max(1));
         for (row, to) in rows.zip(to) {
             *to += row.iter().zip(with).map(|(our, their)| our * their).sum::<f64>();
@@ -100,13 +101,13 @@ impl DenseMatrix {
         DenseMatrix { numbers: numbers.collect(), ..*self }
     }
 
-    /// The greatest sum of a column.
+    /// The greatest sum of the absolute values of a column.
     fn norm(&self) -> f64 {
         let sum = |column| (0..self.rows()).map(|row| self.get(row, column).abs()).sum::<f64>();
         (0..self.columns).map(sum).fold(0.0, f64::max)
     }
 
-    /// Solves `self x = with` by elimination; the pivot is the greatest number of its column.
+    /// Solves `self x = with` by elimination. The pivot is the greatest number of its column.
     fn solve(mut self, mut with: DenseMatrix) -> DenseMatrix {
         let rows = self.rows();
         for at in 0..rows {
@@ -154,7 +155,7 @@ impl DenseMatrix {
         let four = two.product(&two);
         let six = four.product(&two);
         let powers = [DenseMatrix::identity(self.rows()), two, four, six];
-        // The sum of PADE[from], PADE[from + 2] and so on times these powers.
+        // Sums PADE[from], PADE[from + 2] and so on times these powers.
         let sum = |from: usize, powers: &[DenseMatrix]| {
             let terms = powers.iter().enumerate();
             let terms = terms.map(|(at, power)| power.scaled(PADE[from + 2 * at]));
@@ -174,19 +175,19 @@ impl DenseMatrix {
 /// x' = `state` x + `input` u.
 #[derive(Clone, Debug)]
 pub(crate) struct HeldSystem {
-    /// How the state goes on by itself.
+    /// The next state for inputs of zero.
     pub(crate) state: DenseMatrix,
     /// What the inputs add.
     pub(crate) input: DenseMatrix,
 }
 
 impl HeldSystem {
-    /// That of dx/dt = a x + b u, exactly: the exponential of [[a, b], [0, 0]] times the period has
-    /// both matrices in its upper rows (Van Loan, "Computing integrals involving the matrix
+    /// The exact step of dx/dt = a x + b u: the exponential of [[a, b], [0, 0]] times the period
+    /// has both matrices in its upper rows (Van Loan, "Computing integrals involving the matrix
     /// exponential", IEEE Trans. Automatic Control 23(3), 1978).
     ///
     /// # Errors
-    /// `a` is too fast for the period, or the system grows past all numbers in it.
+    /// `a` is too fast for the period, or the system grows past all numbers within it.
     pub(crate) fn new(a: &DenseMatrix, b: &DenseMatrix, period_s: f64) -> Result<Self, Fault> {
         let norm = a.norm() * period_s;
         if norm.is_nan() || norm > NORM_MAX {
@@ -197,7 +198,8 @@ impl HeldSystem {
             ));
         }
         let (states, inputs) = (a.rows(), b.columns);
-        // What the inputs add is linear in b: great numbers there are no reason for more squarings.
+        // The result is linear in b, so `b` is scaled down: great numbers in it need no more
+        // squarings.
         let shrink = 0.5_f64.powi((b.norm() * period_s).max(1.0).log2().ceil() as i32);
         let mut whole = DenseMatrix::zeros(states + inputs, states + inputs);
         for row in 0..states {
@@ -231,7 +233,7 @@ impl HeldSystem {
         }
     }
 
-    /// The state after a period that begins with `state`.
+    /// Computes the state after a period that begins with `state`.
     #[inline]
     pub(crate) fn step(&self, state: &[f64], inputs: &[f64], next: &mut [f64]) {
         next.fill(0.0);

@@ -128,7 +128,7 @@ mod tests {
             let sine: Vec<_> = (0..5000).map(|at| angle(at).sin()).collect();
             let given = [("order", &*order.to_string()), ("cutoff_hz", &*cutoff_hz.to_string())];
             let out = answers(&mut fixture(&NODE, &given).expect("makes"), &sine);
-            // The last thousand are whole periods, long after the beginning.
+            // The last thousand cycles are whole periods of the sine, long after the beginning.
             let part = |turn: fn(f64) -> f64| -> f64 {
                 (4000..5000).map(|at| out[at] * turn(angle(at)) / 500.0).sum()
             };

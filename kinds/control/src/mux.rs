@@ -50,7 +50,7 @@ fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Node>, Fault> {
     }))
 }
 
-/// A number of a message; the inputs stand in the same order.
+/// A number of a message. The fields have the order of the inputs.
 struct MuxField {
     offset: usize,
     scalar: Scalar,

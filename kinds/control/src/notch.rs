@@ -10,7 +10,7 @@ use crate::sections::{BiquadSection, INITIAL, SectionChain, TURN_MAX, angle_of};
 const IN: usize = 0;
 const OUT: usize = 1;
 
-/// The depth that stands for all of it, dB.
+/// This depth, dB, means that the frequency is taken out completely.
 const COMPLETE_DB: f64 = 200.0;
 
 /// What the compiler knows of the kind.
@@ -79,9 +79,10 @@ fn band_and_taken(parameters: &Parameters<'_>) -> Result<(BiquadSection, f64), F
 }
 
 struct Notch {
-    /// Passes what is to be taken out. Of a constant that is nothing, with no rounding at all.
+    /// Passes the band that is to be taken out. For a constant input its output is exactly zero,
+    /// without rounding.
     band: SectionChain,
-    /// How much of it.
+    /// How much of the band is taken out.
     taken: f64,
 }
 
@@ -147,7 +148,7 @@ mod tests {
         for (depth_db, expected) in [("200", 0.0), ("20", 0.1)] {
             let given = [("frequency_hz", "50"), ("depth_db", depth_db)];
             let out = answers(&mut notch(&given), &sine);
-            // 15 is at the top of a sine of 20 cycles.
+            // Number 15 of the 20 in a period of the sine is an extremum.
             assert!((out[3995].abs() - expected).abs() < 1e-9, "{depth_db} dB: {}", out[3995]);
         }
     }

@@ -24,7 +24,7 @@ const I: usize = 2;
 const D: usize = 3;
 const SATURATED: usize = 4;
 
-/// A rate at which nothing is limited: the greatest that a graph can write.
+/// The greatest rate that a graph can write. It means: no limit.
 const NO_RATE: f64 = 1e12;
 
 const fn number(name: &'static str, least: f64, most: f64, doc: &'static str) -> Parameter {
@@ -152,23 +152,23 @@ fn disabled_output(parameters: &Parameters<'_>, gains: &Gains) -> Result<f64, Fa
     Ok(disabled_output)
 }
 
-/// What the parameters make of a period.
+/// The parameters, converted for one period.
 struct Gains {
     proportional: f64,
     setpoint_weight: f64,
-    /// What an error of 1 adds to the integral part in a period: the gain stands inside of the
-    /// integral, so that another gain does not bump the output.
+    /// What an error of 1 adds to the integral part in a period. The gain is inside the integral,
+    /// so that a change of gain does not bump the output.
     integral: f64,
-    /// What is left of the derivative part after a period.
+    /// The part of the derivative part that is left after a period.
     derivative_keeps: f64,
-    /// What a change of 1 adds to it.
+    /// What a change of 1 adds to the derivative part.
     derivative_adds: f64,
     derivative_of_error: bool,
     out_min: f64,
     out_max: f64,
-    /// Most that the output changes in a period.
+    /// The most that the output changes in a period.
     step_max: f64,
-    /// The part of what the limits took away by which the integral goes back in a period.
+    /// The part of what the limits took away by which the integral is led back in a period.
     tracking: f64,
 }
 
@@ -197,7 +197,7 @@ impl Gains {
     }
 }
 
-/// The time constant by which the integral is led back; ki is not zero.
+/// The time constant by which the integral is led back; `ki` is not zero.
 fn tracking_s(parameters: &Parameters<'_>, period_s: f64) -> Result<f64, Fault> {
     let [kp, ki, kd] = ["kp", "ki", "kd"].map(|name| parameters.number(name).abs());
     let given_s = parameters.number("tracking_time_s");
@@ -219,7 +219,7 @@ fn tracking_s(parameters: &Parameters<'_>, period_s: f64) -> Result<f64, Fault> 
 enum Before {
     /// It had nothing to control yet.
     Nothing,
-    /// Somebody else gave the output.
+    /// The output was given by hand.
     Manual,
     /// It controlled.
     Control,
@@ -228,16 +228,16 @@ enum Before {
 struct Pid {
     gains: Gains,
     disabled_output: f64,
-    /// Whether `enabled` is linked: then it is false until it is written.
+    /// Whether `enabled` is linked. If so, it is false until it is written.
     is_switched: bool,
     before: Before,
     /// Integral part of the output.
     integral: f64,
     /// Derivative part of the output.
     derivative: f64,
-    /// What the derivative is taken of, in the cycle before.
+    /// The number of the cycle before of which the derivative is taken.
     slid: f64,
-    /// Output of the cycle before without limits.
+    /// The output of the cycle before, without limits.
     demand: f64,
     /// Output of the cycle before.
     out: f64,
@@ -269,8 +269,8 @@ impl Node for Pid {
         Ok(())
     }
 
-    /// Another gain of the integral or of the derivative does not bump the output; kp and the
-    /// limits act at once.
+    /// A change of the integral or derivative gain does not bump the output. `kp` and the limits
+    /// act at once.
     fn tune(&mut self, parameters: &Parameters<'_>) -> Result<(), Fault> {
         self.gains = Gains::of(parameters)?;
         self.disabled_output = disabled_output(parameters, &self.gains)?;

@@ -1,11 +1,11 @@
-//! What simulated machines share: they go on in lost periods, show what a real one would measure,
-//! and get no command as their safe value.
+//! What simulated machines share: they advance through lost periods too, show what a real one would
+//! measure, and have no command as their safe value.
 
 use sinew_core::catalogue::{Port, Unit};
 use sinew_core::{Cycle, Message, Real};
 
-/// Most periods by which a machine goes on in one cycle. Catching up must not itself take so long
-/// that more are lost; of a longer gap the rest did not happen to the machine.
+/// The most periods by which a machine advances in one cycle. Catching up must not itself take so
+/// long that more periods are lost. The rest of a longer gap is dropped.
 pub(crate) const PERIODS_MAX: u64 = 1000;
 
 /// Periods since the cycle before, with those that were lost.
@@ -18,7 +18,7 @@ pub(crate) const fn output(name: &'static str, doc: &'static str, unit: &'static
     Port::output(name, doc, Real::TYPE).optional().unit(Unit::Of(unit))
 }
 
-/// A zeroed message is the one safe value.
+/// The safe value is a zeroed message, so nothing is to be written.
 pub(crate) fn safe(_port: usize, _safe: usize, _message: &mut [u8]) {}
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
-//! Kind `scale`: a number in another unit, by gain and offset or by two points of a straight line.
+//! Kind `scale`: converts a number to another unit, by gain and offset or by two points of a
+//! straight line.
 
 use sinew_core::catalogue::{Kind, Parameter, ParameterType, Port, RunsIn, Unit};
 use sinew_core::{Cycle, Fault, Io, Message, Node, NodeEntry, Parameters, Real, fault};
@@ -86,7 +87,7 @@ impl Scale {
 }
 
 struct Scale {
-    /// Which input becomes the offset.
+    /// The input at which the output is the offset.
     zero: f64,
     gain: f64,
     offset: f64,

@@ -1,20 +1,20 @@
-//! Second-order sections, of which the digital filters here are made: direct form II transposed,
-//! as in Oppenheim and Schafer, Discrete-Time Signal Processing, 6.3 and 6.4.
+//! Second-order sections, the parts of the digital filters here: direct form II transposed, as in
+//! Oppenheim and Schafer, Discrete-Time Signal Processing, 6.3 and 6.4.
 
 use sinew_core::catalogue::{Parameter, ParameterType};
 use sinew_core::{Fault, Fresh, Io, Parameters, Real, fault};
 
-/// Most cycles that a turn at the frequency of a section of the second order may take. Numbers of
-/// 53 bits place its corner, and round what stays of a constant, off by some 1e-17 times the square
-/// of that: 1e-7 here. As near to half of the cycles per second a corner is no better.
+/// Most cycles that a turn may take at the frequency of a section of the second order. With numbers
+/// of 53 bits, the errors of its corner and of a constant that it passes are some 1e-17 times the
+/// square of this: 1e-7 here. A corner as near to half of the cycles per second is no more exact.
 pub(crate) const TURN_MAX: f64 = 1e5;
-/// The same of the first order, whose error is some 1e-16 times that.
+/// The same limit for the first order, whose error is some 1e-16 times the number of cycles.
 pub(crate) const TURN_MAX_OF_FIRST_ORDER: f64 = 1e9;
-/// An answer so small is zero: else what dies away reaches the subnormal numbers, with which a CPU
-/// counts many times more slowly.
+/// A smaller answer is set to zero. Otherwise an answer that dies away reaches the subnormal
+/// numbers, with which a CPU computes many times more slowly.
 const NOTHING: f64 = 1e-290;
 
-/// With which state a filter begins.
+/// The state in which a filter begins.
 pub(crate) const INITIAL: Parameter =
     Parameter::new("initial", ParameterType::Choice(&["first", "zero"])).or("first").doc(
         "State at the first value: as if that value had been there for ever, so that the answer \
@@ -48,15 +48,16 @@ pub(crate) fn angle_of(
 /// One section and its state.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct BiquadSection {
-    /// Of the value of this cycle, of the one before, of the one before that.
+    /// Coefficients of the value of this cycle, of the cycle before, and of the one before that.
     b: [f64; 3],
-    /// Of the answer of the cycle before and of the one before that; that of this cycle is 1.
+    /// Coefficients of the answers of the cycle before and of the one before that. That of this
+    /// cycle is 1.
     a: [f64; 2],
     state: [f64; 2],
 }
 
 impl BiquadSection {
-    /// With all divided by the first of `a`.
+    /// A section with all coefficients divided by the first of `a`.
     pub(crate) fn new(b: [f64; 3], a: [f64; 3]) -> BiquadSection {
         let of = |number: f64| number / a[0];
         BiquadSection { b: b.map(of), a: [of(a[1]), of(a[2])], state: [0.0; 2] }
@@ -67,7 +68,8 @@ impl BiquadSection {
         let k = (angle / 2.0).tan();
         let a = [1.0 + k / q + k * k, 2.0 * (k * k - 1.0), 1.0 - k / q + k * k];
         let mut section = BiquadSection::new([0.0; 3], a);
-        // Of the rounded ones: so a constant passes as it is but for what steps round.
+        // From the rounded coefficients, so that a constant passes unchanged but for the rounding
+        // of the steps.
         let quarter = (1.0 + section.a[0] + section.a[1]) / 4.0;
         section.b = [quarter, 2.0 * quarter, quarter];
         section
@@ -81,22 +83,23 @@ impl BiquadSection {
         BiquadSection { b: [half, half, 0.0], a: [a, 0.0], state: [0.0; 2] }
     }
 
-    /// Whether its answer dies away: the triangle of Jury's conditions.
+    /// Whether its answer dies away, by the triangle of Jury's conditions.
     pub(crate) fn is_stable(&self) -> bool {
         self.a[1].abs() < 1.0 && self.a[0].abs() < 1.0 + self.a[1]
     }
 
-    /// Goes on with the numbers of `tuned`; says the answer to this value, which comes next.
+    /// Goes on with the coefficients of `tuned`. Returns the answer to `value`, the next value.
     ///
-    /// What the answer is away from where it would settle, it still is. How fast that changes
-    /// shrinks with the corner: else a slow filter would swing far out by the speed of a fast one.
+    /// The distance of the answer from where it would settle stays the same. The speed of that
+    /// distance shrinks with the corner. Otherwise a slow filter would swing far out by the speed
+    /// of a fast one.
     fn turn_into(&mut self, tuned: &BiquadSection, value: f64) -> f64 {
         if (self.b, self.a) != (tuned.b, tuned.a) {
             let (mut old, mut new) = (*self, *tuned);
             old.settle(value);
             new.settle(value);
             let away = self.state[0] - old.state[0];
-            // None if the answer of the cycle before was as far away.
+            // Zero if the answer of the cycle before was as far away.
             let moves = self.state[1] - old.state[1] + self.a[1] * away;
             let slower = (new.corner_squared() / self.corner_squared()).sqrt().min(1.0);
             new.state[0] += away;
@@ -106,7 +109,7 @@ impl BiquadSection {
         self.b[0] * value + self.state[0]
     }
 
-    /// Of the frequency at which it turns, as the bilinear transform has it.
+    /// Square of the corner frequency, as the bilinear transform warps it.
     fn corner_squared(&self) -> f64 {
         (1.0 + self.a[0] + self.a[1]) / (1.0 - self.a[0] + self.a[1])
     }
@@ -121,7 +124,7 @@ impl BiquadSection {
         answer
     }
 
-    /// Takes the state in which this value was there for ever: the answer to it.
+    /// Takes the state after an endless time of this value. Returns the answer to it.
     pub(crate) fn settle(&mut self, value: f64) -> f64 {
         let gain = (self.b[0] + self.b[2] + self.b[1]) / (1.0 + self.a[0] + self.a[1]);
         let answer = gain * value;
@@ -131,22 +134,22 @@ impl BiquadSection {
     }
 }
 
-/// What a chain is made of: the second section may be missing.
+/// The sections of a chain. The second may be missing.
 pub(crate) type Sections = (BiquadSection, Option<BiquadSection>);
 
-/// Sections one behind the other.
+/// Sections in series.
 pub(crate) struct SectionChain {
     sections: [BiquadSection; 2],
     used: usize,
     settles: bool,
-    /// Whether the sections go on from the cycle before.
+    /// Whether the sections continue from the cycle before.
     goes_on: bool,
-    /// What they turn into with the next value.
+    /// The sections that take over with the next value.
     tuned: Option<[BiquadSection; 2]>,
 }
 
 impl SectionChain {
-    /// Those of `sections` that are there; they begin as parameter [`INITIAL`] says.
+    /// A chain of those `sections` that exist. They begin as parameter [`INITIAL`] says.
     pub(crate) fn new(parameters: &Parameters<'_>, (first, second): Sections) -> SectionChain {
         SectionChain {
             sections: [first, second.unwrap_or_default()],
@@ -157,7 +160,8 @@ impl SectionChain {
         }
     }
 
-    /// As many sections with other numbers, from the next value on: a steady answer stays steady.
+    /// Takes as many sections with other coefficients, from the next value on. A steady answer
+    /// stays steady.
     pub(crate) fn tune(&mut self, (first, second): Sections) {
         let sections = [first, second.unwrap_or_default()];
         if self.goes_on || self.tuned.is_some() {
@@ -167,7 +171,7 @@ impl SectionChain {
         }
     }
 
-    /// The newest value at port `port`, and the answer to it. `None` before the first.
+    /// The newest value at port `port`, and the answer to it. `None` before the first value.
     #[inline]
     pub(crate) fn answer(&mut self, io: &Io<'_>, port: usize) -> Option<(f64, f64)> {
         let value = io.read::<Real>(port).value;

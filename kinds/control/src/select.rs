@@ -1,4 +1,4 @@
-//! Kind `select`: one of several inputs, by a number.
+//! Kind `select`: passes on one of several inputs, chosen by a number.
 
 use sinew_core::catalogue::{Form, Kind, Parameter, ParameterType, Port, RunsIn, Signal};
 use sinew_core::{Cycle, Fault, Io, Message, Node, NodeEntry, Parameters, Real, fault};
@@ -56,7 +56,7 @@ impl Node for Select {
         let index = io.read::<Real>(INDEX).value.round();
         let held = index.clamp(0.0, self.last as f64);
         self.out_of_range += u64::from(index != held);
-        // Of no number a cast makes 0.
+        // The cast turns NaN into 0.
         let value = io.read::<Real>(INPUTS + held as usize).value;
         io.write::<Real>(OUT).value = value;
         io.signal(OUT_OF_RANGE)[0] = self.out_of_range as f64;

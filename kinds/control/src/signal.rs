@@ -1,8 +1,8 @@
-//! Kind `signal`: what a test or an identification drives a machine with.
+//! Kind `signal`: a source of test signals, for tests and identification of a machine.
 //!
-//! The shapes are those of `scipy.signal`. Noise is made from the number of the period, by
-//! SplitMix64 (Steele, Lea and Flood 2014) and the transformation of Box and Muller (1958): in
-//! bounded time, unlike the polar method, which throws pairs away until one fits.
+//! The shapes are those of `scipy.signal`. Noise is computed from the number of the period, by
+//! SplitMix64 (Steele, Lea and Flood 2014) and the transformation of Box and Muller (1958). This
+//! takes bounded time, unlike the polar method, which rejects pairs until one fits.
 
 use std::f64::consts::TAU;
 
@@ -11,8 +11,9 @@ use sinew_core::{Cycle, Fault, Io, Message, Node, NodeEntry, Parameters, Real, f
 
 const OUT: usize = 0;
 
-/// So near to the next turn, as a part of one, it has begun, or else rounding would move the step
-/// of a square now and then by a cycle. Rounding is less for the first 1e7 turns.
+/// If less than this part of a turn is left, the next turn counts as begun. Otherwise rounding
+/// would now and then move the step of a square by a cycle. Rounding is less than this for the
+/// first 1e7 turns.
 const ROUNDING: f64 = 1e-9;
 
 const NUMBER: ParameterType = ParameterType::Number { min: -1e12, max: 1e12 };
@@ -117,7 +118,7 @@ impl Wave {
         })
     }
 
-    /// How far it has turned since its begin; none of what does not turn.
+    /// Turns since the begin of the signal; 0 for a shape that does not turn.
     fn turns(&self, since_s: f64) -> f64 {
         match self {
             Wave::Sine(per_s) | Wave::Square(per_s, _) => per_s * since_s,
@@ -134,10 +135,10 @@ struct Signal {
     offset: f64,
     /// In turns.
     phase: f64,
-    /// How much of that is there so that other frequencies made no step.
+    /// The part of `phase` that was added by tuning, so that a change of frequency makes no step.
     shift: f64,
     starts_after_ns: u64,
-    /// Since the first cycle, if there was one.
+    /// Time since the first cycle, if there was one.
     passed_ns: Option<u64>,
 }
 
@@ -145,12 +146,12 @@ struct Signal {
 enum Wave {
     Step,
     Sine(f64),
-    /// And how much of a turn it is 1.
+    /// Turns per s, and the part of a turn in which the output is 1.
     Square(f64, f64),
     Triangle(f64),
     Sawtooth(f64),
     Chirp(Chirp),
-    /// And its seed.
+    /// The seed.
     Noise(u64),
 }
 
@@ -168,7 +169,7 @@ impl Node for Signal {
 
     fn tune(&mut self, parameters: &Parameters<'_>) -> Result<(), Fault> {
         let tuned = Signal::of(parameters)?;
-        // At the cycle before.
+        // The time of the cycle before.
         let since_ns = self.passed_ns.unwrap_or(0).saturating_sub(self.starts_after_ns);
         let since_s = since_ns as f64 / 1e9;
         let shift = self.shift + self.wave.turns(since_s) - tuned.wave.turns(since_s);
@@ -215,7 +216,7 @@ impl Signal {
     }
 }
 
-/// From 0 to 1.
+/// The part of the present turn that is done, from 0 to 1.
 fn part_of_turn(turns: f64) -> f64 {
     (turns - (turns + ROUNDING).floor()).max(0.0)
 }
@@ -224,9 +225,10 @@ fn part_of_turn(turns: f64) -> f64 {
 struct Chirp {
     begin_hz: f64,
     time_s: f64,
-    /// End by begin, as a logarithm; 0: it goes by differences.
+    /// Logarithm of the end frequency divided by the begin frequency; 0: the frequency changes
+    /// linearly.
     growth: f64,
-    /// By how much the frequency rises per s, if it goes by differences.
+    /// By how much the frequency rises per s, if it changes linearly.
     rise_hz_per_s: f64,
 }
 
@@ -240,7 +242,7 @@ impl Chirp {
         Chirp { begin_hz, time_s, growth, rise_hz_per_s: (end_hz - begin_hz) / time_s }
     }
 
-    /// Since the begin; `None`: the sweep is over.
+    /// Turns since the begin; `None`: the sweep is over.
     fn turns(&self, since_s: f64) -> Option<f64> {
         let at = since_s / self.time_s;
         let turns = if self.growth == 0.0 {
@@ -252,16 +254,16 @@ impl Chirp {
     }
 }
 
-/// One of the numbers of this seed that are distributed normally.
+/// Number `number` of the normally distributed numbers of this seed.
 fn normal(seed: u64, number: u64) -> f64 {
     let first = number.wrapping_mul(2);
     let [one, other] = [first, first.wrapping_add(1)].map(|at| split_mix(seed, at) >> 11);
-    // One is above 0, so that it has a logarithm.
+    // `one` is above 0, so that it has a logarithm.
     let [one, other] = [one + 1, other].map(|it| it as f64 / (1u64 << 53) as f64);
     (-2.0 * one.ln()).sqrt() * (TAU * other).cos()
 }
 
-/// One of the numbers that SplitMix64 makes of a seed.
+/// Number `number` of the numbers that SplitMix64 makes from a seed.
 fn split_mix(seed: u64, number: u64) -> u64 {
     let state = seed.wrapping_add(number.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15));
     let mixed = (state ^ (state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);

@@ -1,4 +1,4 @@
-//! Kind `state_machine`: states, what each of them says, and what leads from one to another.
+//! Kind `state_machine`: states, the outputs of each state, and the transitions between them.
 
 mod read;
 
@@ -86,12 +86,12 @@ fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Node>, Fault> {
     }))
 }
 
-/// A state; what it leads to is given by index.
+/// A state. Its transitions name their goals by index.
 struct MachineState {
     name: Box<str>,
-    /// What it says when it is entered.
+    /// The text that is logged when the state is entered.
     enters: Box<str>,
-    /// For each output of the machine; none if the state is a fault.
+    /// One formula for each output of the machine; empty if the state is a fault.
     outputs: Box<[Formula]>,
     transitions: Box<[Transition]>,
     exit: Exit,
@@ -99,7 +99,7 @@ struct MachineState {
 
 /// What a state does by itself.
 enum Exit {
-    /// Nothing: it has transitions, or stays.
+    /// Nothing: it has transitions, or the machine stays in it.
     No,
     /// The job is done.
     Finish,
@@ -107,24 +107,24 @@ enum Exit {
     Fault(Box<str>),
 }
 
-/// A way from a state to another.
+/// A transition from a state to another.
 struct Transition {
     to: usize,
-    /// `None`: only its time counts.
+    /// `None`: only the time in the state counts.
     guard: Option<Formula>,
     after_ns: u64,
 }
 
 struct StateMachine {
     inputs: usize,
-    /// Outputs that are numbers; those after them are flags.
+    /// Count of outputs that are numbers. The outputs after them are flags.
     numbers: usize,
-    /// Of the inputs, then the time in the state.
+    /// Holds the inputs, then the time in the state.
     bank: Bank,
     states: Box<[MachineState]>,
-    /// The state that it is in.
+    /// The present state.
     at: usize,
-    /// For how long; `None` before the first cycle.
+    /// Time in the present state; `None` before the first cycle.
     since_ns: Option<u64>,
 }
 
@@ -179,7 +179,7 @@ impl StateMachine {
     }
 }
 
-/// Says of a formula where it stands.
+/// Says in a fault which formula of which state failed.
 struct Of<'a> {
     state: &'a MachineState,
     what: &'static str,

@@ -7,7 +7,8 @@ use sinew_plan::{Data, Item};
 use super::linear::{DenseMatrix, HeldSystem};
 use super::plant::passed_periods;
 
-/// Most states: a step of so many with all inputs is some 400 products, far below a microsecond.
+/// Most states: a step of as many states with all inputs takes some 400 products, far below a
+/// microsecond.
 const STATES_MAX: usize = 16;
 /// Most inputs, and most outputs.
 const PORTS_MAX: usize = 8;
@@ -114,10 +115,10 @@ fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Node>, Fault> {
     }))
 }
 
-/// How many there must be, and of what.
+/// The expected count, and of what.
 type Expected = (usize, &'static str);
 
-/// A matrix as it must be given.
+/// The shape that a given matrix must have.
 struct Given {
     name: &'static str,
     rows: Expected,
@@ -155,7 +156,7 @@ fn rows<'i>(name: &str, item: &'i Item) -> Result<&'i [Item], Fault> {
     }
 }
 
-/// The numbers of a list that must have as many as expected.
+/// Reads a list that must have as many numbers as expected.
 fn numbers(
     name: impl std::fmt::Display,
     item: &Item,
@@ -186,19 +187,19 @@ fn numbers(
 
 struct StateSpace {
     is_continuous: bool,
-    /// What a period, or a step, does to the state.
+    /// The step of the state over a period, or in discrete time over a step.
     step: HeldSystem,
     /// c
     output: DenseMatrix,
     /// d
     through: DenseMatrix,
     state: Box<[f64]>,
-    /// Where the next state is made.
+    /// Buffer for the next state.
     next: Box<[f64]>,
-    /// Those of the cycle before, until they are read again.
+    /// The inputs of the cycle before, until the new ones are read.
     inputs: Box<[f64]>,
     outputs: Box<[f64]>,
-    /// Whether there was a cycle before, whose inputs were held since.
+    /// Whether there was a cycle before, whose inputs were held since then.
     has_begun: bool,
 }
 
@@ -221,7 +222,7 @@ impl Node for StateSpace {
 }
 
 impl StateSpace {
-    /// From the cycle before to this one.
+    /// Advances the state from the cycle before to this one.
     fn go_on(&mut self, cycle: &Cycle) -> Result<(), Fault> {
         for _ in 0..if self.is_continuous { passed_periods(cycle) } else { 1 } {
             self.step.step(&self.state, &self.inputs, &mut self.next);

@@ -9,10 +9,10 @@ use moments::{MomentWindow, Moments};
 
 const IN: usize = 0;
 const RESET: usize = 1;
-/// The first output; the others follow, as the signals do.
+/// The first output. The others follow in the order of the signals.
 const OUT: usize = 2;
 
-/// Most cycles of a window: 4 MB, and a minute of cycles of 1 ms.
+/// Most cycles of a window: it takes 4 MB and is a minute of cycles of 1 ms.
 const WINDOW_MAX: i64 = 65_536;
 
 const fn out(name: &'static str, doc: &'static str) -> Port {

@@ -1,4 +1,4 @@
-//! Kind `sum`: inputs, each times a factor, added.
+//! Kind `sum`: adds its inputs, each times a factor.
 
 use sinew_core::catalogue::{Form, Kind, Parameter, ParameterType, Port, RunsIn};
 use sinew_core::{Cycle, Fault, Io, Message, Node, NodeEntry, Parameters, Real, fault};

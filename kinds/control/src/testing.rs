@@ -1,4 +1,4 @@
-//! For the tests: a node alone, and the answers of somebody else to the same question.
+//! For the tests: a node alone, and the answers of a reference program to the same question.
 
 #[path = "../../../tests/python/scipy.rs"]
 mod scipy;
@@ -10,18 +10,19 @@ use sinew_spec::alone;
 
 pub(crate) use self::scipy::reference;
 
-/// Of the cycles of all nodes here.
+/// The period of all nodes in the tests.
 const PERIOD: Duration = Duration::from_millis(1);
 
-/// A node with default parameters but for `given` (name and value as in a spec), 1 ms.
+/// A node with default parameters except those in `given` (name and value as in a spec), and a
+/// period of 1 ms.
 pub(crate) fn fixture(entry: &NodeEntry, given: &[(&str, &str)]) -> Result<NodeFixture, Fault> {
     fixture_in(entry, given, "")
 }
 
-/// The same in a graph with these lines, such as `messages: {axis: {position_rad: f64}}`.
+/// Like `fixture`, in a graph with these lines, such as `messages: {axis: {position_rad: f64}}`.
 ///
 /// # Panics
-/// With what the compiler says, if it refuses the node.
+/// With the compiler's error, if it refuses the node.
 pub(crate) fn fixture_in(
     entry: &NodeEntry,
     given: &[(&str, &str)],
@@ -32,7 +33,8 @@ pub(crate) fn fixture_in(
     NodeFixture::new(&NodeEntry { kind: node.kind, ..*entry }, &parameters)
 }
 
-/// Gives a node of [`fixture`] the values that it would be made with now; how often that allocates.
+/// Tunes a node of [`fixture`] to the values that it would be made with now. Returns how often that
+/// allocates.
 pub(crate) fn tune(
     node: &mut NodeFixture,
     entry: &NodeEntry,
@@ -45,7 +47,7 @@ pub(crate) fn tune(
     taken.map(|()| counted.count_total)
 }
 
-/// Holds numbers against those of a reference: within 1e-9 of the greatest of them.
+/// Checks numbers against a reference: within 1e-9 of the greatest of them.
 pub(crate) fn hold(what: &str, ours: &[f64], theirs: &[f64]) {
     assert_eq!(ours.len(), theirs.len(), "{what}: as many numbers");
     let scale = theirs.iter().fold(1.0, |most: f64, number| most.max(number.abs()));

@@ -110,7 +110,7 @@ fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Node>, Fault> {
             waypoints.len()
         ));
     }
-    // Every way that it will go, so that none can fail while it runs.
+    // Tries every way that the axis will go, so that none of them can fail while it runs.
     let last = waypoints.last().copied().filter(|_| repeats);
     let froms = [initial].into_iter().chain(waypoints.iter().copied());
     let ways = froms.zip(waypoints.iter().copied());
@@ -180,7 +180,7 @@ impl Node for Trajectory {
 }
 
 impl Trajectory {
-    /// Where it shall rest, if it was told.
+    /// The place where the axis shall rest, if one was given.
     fn goal(&mut self, io: &Io<'_>, cycle: &Cycle) -> Option<f64> {
         if self.tour.waypoints.is_empty() {
             return (io.fresh(TARGET) != Fresh::None).then(|| io.read::<Real>(TARGET).value);
@@ -192,20 +192,20 @@ impl Trajectory {
     }
 }
 
-/// The way around the waypoints.
+/// The tour of the waypoints.
 struct Tour {
     waypoints: Vec<f64>,
-    /// The one to which it goes, or in which it rests.
+    /// Index of the waypoint to which it goes, or in which it rests.
     at: usize,
     dwell_ns: u64,
-    /// So far in this waypoint.
+    /// Time spent in this waypoint so far.
     rested_ns: u64,
     repeats: bool,
     finishes: bool,
 }
 
 impl Tour {
-    /// One more cycle in a waypoint; at the end of the rest comes the next one.
+    /// Counts a cycle in a waypoint. After the dwell time it goes on to the next one.
     fn rest(&mut self, cycle: &Cycle) {
         if self.rested_ns < self.dwell_ns {
             self.rested_ns += cycle.period_ns;

@@ -1,5 +1,5 @@
-//! Every kind with tunable parameters: the same values change nothing, each other value shows, and
-//! neither allocates.
+//! Tests of every kind with tunable parameters: tuning to the same values changes nothing, tuning
+//! to each other value shows in the outputs, and neither allocates.
 
 use std::collections::BTreeSet;
 
@@ -97,15 +97,15 @@ const CASES: &[(&str, Given, Given)] = &[
     ),
 ];
 
-/// Those that no case shows: the brake acts with the safe value alone, which nothing gives here,
-/// and where 'manual' is written, as here, nothing is seen of 'disabled_output'.
+/// Parameters that no case shows: the brake acts with the safe value alone, which no case gives;
+/// and where 'manual' is written, as in the cases, 'disabled_output' is not used.
 const NOT_SHOWN: &[(&str, &str)] = &[("cart_pendulum", "brake_n"), ("pid", "disabled_output")];
 
 fn row(kind: &str) -> &'static NodeEntry {
     NODES.iter().find(|row| row.kind.name == kind).expect("a kind")
 }
 
-/// All that it says, as bytes, in each of so many cycles with varied inputs.
+/// All outputs and signals, as bytes, in each of `count` cycles with varied inputs.
 fn run(node: &mut NodeFixture, ports: &[Port], signals: usize, from: u64, count: u64) -> Vec<u8> {
     let mut said = vec![];
     for cycle in from..from + count {
@@ -133,7 +133,7 @@ fn run(node: &mut NodeFixture, ports: &[Port], signals: usize, from: u64, count:
     said
 }
 
-/// What it says after a change of these parameters, which came after 100 cycles.
+/// The outputs after this change of a parameter, if any, which came after 100 cycles.
 fn said_after(kind: &str, given: Given, change: Option<(&'static str, &'static str)>) -> Vec<u8> {
     let row = row(kind);
     let made = alone(row.kind, given, "").expect("compiles");
@@ -186,7 +186,8 @@ fn each_tunable_parameter_shows() {
     assert!(left.is_empty(), "without a case: {left:?}");
 }
 
-/// What filters say to a number that does not change.
+/// The answer of a filter to a constant number, and by how much it moves after a change of a
+/// parameter.
 fn steady(kind: &str, given: Given, change: (&'static str, &'static str)) -> [f64; 2] {
     let mut node = fixture(row(kind), given).expect("makes");
     let say = |node: &mut NodeFixture| {

@@ -8,10 +8,11 @@ use super::plant::{output, passed_periods, safe};
 
 const TORQUE: usize = 0;
 const LOAD: usize = 1;
-/// The first of four outputs; signals stand from 0.
+/// The first of four outputs. The signals have the same order, from 0.
 const SHOWN: usize = 2;
 
-/// Slower on both sides, and with less in the shaft than could make it faster, it is at rest.
+/// The machine counts as at rest if both sides are slower than this, and the shaft holds too little
+/// energy to make either faster.
 const REST_RAD_PER_S: f64 = 0.01;
 
 const INERTIA: (f64, f64) = (1e-9, 1e6);
@@ -88,10 +89,10 @@ fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Node>, Fault> {
 
 struct TwoMass {
     step: HeldSystem,
-    /// Without friction.
+    /// Frequency of the free oscillation, without friction.
     rings_rad_per_s: f64,
-    /// Position of the motor, how far it is before the load, velocities of motor and load: however
-    /// far both turn, the twist keeps its digits.
+    /// Position of the motor, how far it is ahead of the load, velocities of motor and load. The
+    /// twist has its own place, so that it keeps its digits however far both turn.
     state: [f64; 4],
 }
 

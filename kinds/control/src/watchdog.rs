@@ -1,4 +1,4 @@
-//! Kind `watchdog`: notices that a number no longer comes, or no longer changes.
+//! Kind `watchdog`: detects that a number no longer comes, or no longer changes.
 
 use sinew_core::catalogue::{Bool, Kind, Parameter, ParameterType, Port, RunsIn, Signal};
 use sinew_core::{
@@ -135,7 +135,7 @@ mod tests {
         fixture(&NODE, given).expect("makes")
     }
 
-    /// Whether it is alive with these, one each cycle; `None` is silence.
+    /// Whether the input is alive in each cycle with these values, one a cycle; `None` is no value.
     fn lives(node: &mut NodeFixture, values: &[Option<f64>]) -> Vec<bool> {
         let live = |value: &Option<f64>| {
             if let Some(value) = *value {

@@ -1,4 +1,4 @@
-//! The axis of graphs/axis, as it stands there: it comes to its places within its voltage.
+//! The axis of graphs/axis, unchanged: it reaches its places within its voltage.
 
 use std::f64::consts::TAU;
 
@@ -12,7 +12,7 @@ const LINKS: &[(&str, &str)] = &[
     ("{name: motor, port: voltage, delivery: latest}", "c"),
 ];
 
-/// Of a rest of 300 ms, at 1 kHz.
+/// Cycles at 1 kHz in which it settles, of a rest of 300 ms.
 const SETTLES: usize = 200;
 const VOLTAGE_V_MAX: f64 = 24.0;
 const LINES_MAX: usize = 40;
@@ -40,7 +40,7 @@ fn it_comes_to_each_place_within_its_voltage() {
     let errors = settled(&seen);
     assert!(errors.iter().all(|error| *error < 0.004), "{errors:?} rad");
 
-    // Dry friction holds it where it is, for good, unless the controller sums up the error.
+    // Without an integral part in the controller, dry friction holds it off its place for good.
     let errors = settled(&run(&edited(&text("axis"), &[("    ki: 60\n", "")]), LINKS, 3_000));
     assert!(errors.iter().all(|error| *error > 0.004), "{errors:?} rad");
 }

@@ -1,4 +1,4 @@
-//! The crane of graphs/crane, as it stands there: the load arrives, and its swing is damped.
+//! The crane of graphs/crane, unchanged: the load arrives, and its swing is damped.
 
 mod support;
 
@@ -11,15 +11,16 @@ const LINKS: &[(&str, &str)] = &[
     ("{name: crane, port: force, delivery: latest}", "d"),
 ];
 
-/// The gains of the swing.
+/// Edits that remove the gains that damp the swing.
 const UNDAMPED: &[(&str, &str)] = &[("+ 1228 *", "+ 0 *"), ("- 549 *", "- 0 *")];
 
 const ROPE_M: f64 = 1.5;
-/// From the wanted arrival on, at 1 kHz.
+/// Cycles at 1 kHz in which it settles, from the wanted arrival on.
 const SETTLES: usize = 3_000;
 const FORCE_N_MAX: f64 = 200.0;
 
-/// Greatest swing and distance of the load from its place, each of a rest, once it has settled.
+/// For each rest, once it has settled: the greatest swing, and the greatest distance of the load
+/// from its place.
 fn settled(seen: &[Row]) -> Vec<(f64, f64)> {
     let most = |numbers: &mut dyn Iterator<Item = f64>| numbers.fold(0.0, f64::max);
     rests(seen, SETTLES)
@@ -35,7 +36,7 @@ fn settled(seen: &[Row]) -> Vec<(f64, f64)> {
 
 #[test]
 fn the_load_arrives_and_without_the_gains_of_the_swing_it_swings_on() {
-    // Four ways of 3.1 s, each with a rest of 4 s.
+    // Four moves of 3.1 s, each with a rest of 4 s.
     let seen = run(&text("crane"), LINKS, 28_500);
     let wanted: Vec<_> = rests(&seen, SETTLES).into_iter().map(|(_, place)| place).collect();
     assert_eq!(wanted, [2.0, 0.0, -2.0, 0.0]);

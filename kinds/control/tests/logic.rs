@@ -1,5 +1,5 @@
-//! The kinds of logic in one graph, as a user writes it. It looks at itself: the last node divides
-//! by whether all is as it was meant.
+//! The kinds of logic in one graph, as a user writes it. The graph checks itself: its last node
+//! divides by 0 unless all values are as expected.
 
 use std::path::Path;
 
@@ -78,7 +78,7 @@ nodes:
       is_going == state and state < LAST)
 ";
 
-/// Runs four cycles of the graph: in the third one the machine goes on to its state 1.
+/// Runs four cycles of the graph. In the third one the machine goes on to its state 1.
 fn run(last_state: &str) -> Result<(), Fault> {
     let text = GRAPH.replace("LAST", last_state);
     let kinds: Vec<_> = NODES.iter().map(|entry| entry.kind).collect();

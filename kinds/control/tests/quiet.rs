@@ -1,5 +1,4 @@
-//! Every kind as its example makes it: it is made, and its updates call neither the kernel nor the
-//! allocator.
+//! Makes every kind from its example. Its updates call neither the kernel nor the allocator.
 
 #![expect(clippy::print_stdout, reason = "a test says so where it cannot look")]
 
@@ -13,16 +12,16 @@ use sinew_core::catalogue::{Direction, Form};
 use sinew_core::{Message, NodeEntry, NodeFixture, Parameters, Real};
 use sinew_spec::alone;
 
-/// Set for a second start of this program, below strace: `updates`, or `yields` for the proof that
-/// a call is noticed.
+/// Set when this program starts itself again under strace: `updates`, or `yields` to prove that a
+/// call is noticed.
 const TRACED: &str = "SINEW_TEST_TRACED";
 const UPDATES: u32 = 1000;
 const PERIOD: Duration = Duration::from_millis(1);
-/// Files that nobody has: what is between the looks at them is what the updates call.
+/// Files that do not exist. The calls between the looks at these two are the calls of the updates.
 const BEGIN: &str = "/no/begin";
 const END: &str = "/no/end";
 
-/// A node of the kind, by the values of its example.
+/// A node of the kind, with the values of its example.
 fn fixture(row: &NodeEntry) -> NodeFixture {
     let rows = row.kind.parameters.iter().filter(|row| !row.example.is_empty());
     let given: Vec<_> = rows.map(|row| (row.name, row.example)).collect();
@@ -89,7 +88,7 @@ fn no_update_calls_the_kernel() {
     assert!(noticed.len() > 100 && noticed[0].contains("sched_yield"), "{noticed:?}");
 }
 
-/// What the thread that updates calls meanwhile.
+/// The system calls of the updating thread between the two marks.
 fn traced(what: &str) -> Vec<String> {
     let log = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("strace-{what}"));
     let mut strace = Command::new("strace");

@@ -43,7 +43,7 @@ pub enum DriveState {
     SwitchedOn,
     /// Follows targets.
     OperationEnabled,
-    /// Brakes along a ramp because it was told to.
+    /// Brakes along a ramp because of a command.
     QuickStopActive,
     /// Brakes along a ramp because of a fault.
     FaultReactionActive,
@@ -51,7 +51,7 @@ pub enum DriveState {
     Fault,
 }
 
-/// What happens to a drive by itself.
+/// An event in the drive itself, without a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DriveEvent {
     /// Its self-test is done.
@@ -106,9 +106,9 @@ impl DriveState {
         }
     }
 
-    /// The state that a status word tells, if it tells one.
+    /// The state in a status word, if the word has one.
     pub fn from_status(status: u16) -> Option<DriveState> {
-        // Bit 5 (quick stop) says nothing in these four, so the standard's table masks it.
+        // Bit 5 (quick stop) has no meaning in these four states, so the standard's table masks it.
         DriveState::ALL.into_iter().find(|state| {
             let mask = match state {
                 DriveState::NotReadyToSwitchOn
@@ -135,7 +135,7 @@ impl DriveState {
     /// fault reset works on a rising edge.
     pub fn commanded(self, control: u16, before: u16) -> DriveState {
         let shutdown = control & 0x87 == 0x06;
-        // To an operation that is enabled, this is the command to disable it.
+        // In `operation enabled` this is the command to disable operation.
         let switch_on = control & 0x8F == 0x07;
         let enable = control & 0x8F == 0x0F;
         let disable_voltage = control & 0x82 == 0x00;
@@ -152,7 +152,7 @@ impl DriveState {
                 DriveState::SwitchOnDisabled
             }
             DriveState::ReadyToSwitchOn if switch_on => DriveState::SwitchedOn,
-            // 3, then 4: the power stage needs no time to switch on.
+            // Transition 3, then 4: the power stage needs no time to switch on.
             DriveState::ReadyToSwitchOn | DriveState::SwitchedOn if enable => {
                 DriveState::OperationEnabled
             }
@@ -165,7 +165,7 @@ impl DriveState {
         }
     }
 
-    /// The state after what no command asked for (transitions 1 and 12 to 14).
+    /// The state after an event without a command (transitions 1 and 12 to 14).
     pub fn after(self, event: DriveEvent) -> DriveState {
         match (self, event) {
             (DriveState::NotReadyToSwitchOn, DriveEvent::Booted) => DriveState::SwitchOnDisabled,

@@ -1,6 +1,6 @@
 //! The EtherCAT frame: one datagram that reads and writes the process image of all drives.
 //!
-//! After ETG.1000.4 (IEC 61158-4-12): all numbers little-endian but the EtherType.
+//! By ETG.1000.4 (IEC 61158-4-12): all numbers are little-endian, except the EtherType.
 //!
 //! ```text
 //! offset  bytes  field
@@ -21,7 +21,7 @@
 //!        3  4  607Ah target position                3  4  6064h position actual value
 //!                                                   7  4  606Ch velocity actual value
 //! ```
-//! Objects after CiA 402-2 (IEC 61800-7-201); positions in encoder counts, speed in counts/s.
+//! Objects by CiA 402-2 (IEC 61800-7-201); positions in encoder counts, speed in counts/s.
 
 use core::fmt;
 
@@ -31,14 +31,14 @@ use super::DRIVES;
 pub const FRAME_BYTES: usize = WORKING_COUNTER + 2;
 /// Working counter of a frame that all drives have written and read.
 pub const WORKING_COUNTER_EXPECTED: u16 = 3 * DRIVES as u16;
-/// Where the process image lies in the master's logical address space.
+/// Start of the process image in the master's logical address space.
 pub const LOGICAL_ADDRESS: u32 = 0x0001_0000;
-/// Where the master's frames come from.
+/// Source address of the master's frames.
 pub const MASTER_ADDRESS: [u8; 6] = [0x10; 6];
 
 const ETHERTYPE: [u8; 2] = [0x88, 0xA4];
 const LRW: u8 = 12;
-/// The source's bit that a slave sets: locally administered.
+/// The bit that a slave sets in the source address: locally administered.
 const PROCESSED: u8 = 0x02;
 
 const IMAGE: usize = 26;
@@ -46,10 +46,10 @@ const RX_BYTES: usize = 7;
 const TX_BYTES: usize = 11;
 const IMAGE_BYTES: usize = DRIVES * (RX_BYTES + TX_BYTES);
 const WORKING_COUNTER: usize = IMAGE + IMAGE_BYTES;
-/// The fields between Ethernet header and image, as they must be.
+/// The expected EtherCAT header, between Ethernet header and image.
 const ECAT_HEADER: u16 = (10 + IMAGE_BYTES as u16 + 2) | 1 << 12;
 
-/// What the master tells a drive.
+/// What the master sends to a drive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Command {
     /// Object 6040h.
@@ -60,7 +60,7 @@ pub struct Command {
     pub target_counts: i32,
 }
 
-/// What a drive tells the master.
+/// What a drive sends to the master.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DriveFeedback {
     /// Object 6041h.
@@ -73,7 +73,7 @@ pub struct DriveFeedback {
     pub velocity_counts_per_s: i32,
 }
 
-/// Why bytes are no frame of ours.
+/// Why bytes are not one of our frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BadFrame {
     /// Not the expected number of bytes.
@@ -86,7 +86,7 @@ pub enum BadFrame {
     Command(u8),
     /// Another logical address.
     Address(u32),
-    /// The datagram's length field.
+    /// Another length of the data, or further datagrams.
     DataLength(u16),
 }
 
@@ -105,10 +105,10 @@ impl fmt::Display for BadFrame {
     }
 }
 
-/// Writes a master's frame into `bytes`; what the drives will fill in is zero.
+/// Writes a master's frame into `bytes`. The fields that the drives fill in are zero.
 ///
 /// # Panics
-/// If `bytes` is shorter than [`FRAME_BYTES`].
+/// `bytes` is shorter than [`FRAME_BYTES`].
 pub fn encode(bytes: &mut [u8], index: u8, commands: &[Command; DRIVES]) {
     let bytes = &mut bytes[..FRAME_BYTES];
     bytes.fill(0);
@@ -128,17 +128,17 @@ pub fn encode(bytes: &mut [u8], index: u8, commands: &[Command; DRIVES]) {
     }
 }
 
-/// A frame whose every field outside the process image is as it must be.
+/// A frame in which every field outside the process image has the expected value.
 #[derive(Debug)]
 pub struct CheckedFrame<'a> {
     bytes: &'a mut [u8; FRAME_BYTES],
 }
 
 impl<'a> CheckedFrame<'a> {
-    /// Checks the bytes of a frame, no more and no less.
+    /// Checks the bytes of exactly one frame.
     ///
     /// # Errors
-    /// The first field that is not as it must be.
+    /// The first field that has another value.
     pub fn new(frame: &'a mut [u8]) -> Result<CheckedFrame<'a>, BadFrame> {
         let length = frame.len();
         let bytes: &mut [u8; FRAME_BYTES] =
@@ -150,7 +150,8 @@ impl<'a> CheckedFrame<'a> {
             () if word(14) != ECAT_HEADER => Err(BadFrame::Header(word(14))),
             () if bytes[16] != LRW => Err(BadFrame::Command(bytes[16])),
             () if address != LOGICAL_ADDRESS => Err(BadFrame::Address(address)),
-            // The upper bit says that more datagrams follow, the one below that it circulates.
+            // The highest bit means that more datagrams follow, the one below it that the frame
+            // circulates.
             () if word(22) != IMAGE_BYTES as u16 => Err(BadFrame::DataLength(word(22))),
             () => Ok(CheckedFrame { bytes }),
         }
@@ -166,7 +167,7 @@ impl<'a> CheckedFrame<'a> {
         u16::from_le_bytes([self.bytes[WORKING_COUNTER], self.bytes[WORKING_COUNTER + 1]])
     }
 
-    /// What the master tells drive `drive`.
+    /// What the master sends to drive `drive`.
     pub fn command(&self, drive: usize) -> Command {
         let pdo = &self.bytes[IMAGE + drive * RX_BYTES..][..RX_BYTES];
         Command {
@@ -176,7 +177,7 @@ impl<'a> CheckedFrame<'a> {
         }
     }
 
-    /// What drive `drive` tells the master.
+    /// What drive `drive` sends to the master.
     pub fn report(&self, drive: usize) -> DriveFeedback {
         let pdo = &self.bytes[IMAGE + DRIVES * RX_BYTES + drive * TX_BYTES..][..TX_BYTES];
         DriveFeedback {
@@ -187,7 +188,7 @@ impl<'a> CheckedFrame<'a> {
         }
     }
 
-    /// As drive `drive` does when the frame passes: fills in its report and counts.
+    /// Does what drive `drive` does when the frame passes: fills in its report and counts.
     pub fn answer(&mut self, drive: usize, report: &DriveFeedback) {
         let pdo = &mut self.bytes[IMAGE + DRIVES * RX_BYTES + drive * TX_BYTES..][..TX_BYTES];
         pdo[..2].copy_from_slice(&report.status.to_le_bytes());

@@ -1,5 +1,5 @@
-//! What master and drives agree on: the frame on the wire, and the drives' state machine. It knows
-//! no operating system, so a guest beside Linux reads the same frames with the same code.
+//! What master and drives share: the frame on the wire, and the drives' state machine. It needs no
+//! operating system, so a guest beside Linux reads the same frames with the same code.
 #![no_std]
 
 #[cfg(test)]

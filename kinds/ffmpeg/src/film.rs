@@ -1,4 +1,4 @@
-//! A film, taken apart: from a file, a pipe or an address to pieces of video and sound.
+//! Takes a film apart: from a file, a pipe or an address to pieces of video and sound.
 
 use std::ffi::{CString, c_int};
 use std::ptr;
@@ -15,12 +15,12 @@ use sinew_media::{PacketHead, flag};
 
 use crate::{FilmRefused, StreamSetup, prepare, refused};
 
-/// Nanoseconds, as FFmpeg writes a unit of time.
+/// Nanoseconds, as FFmpeg's unit of time.
 const NS: Rational = Rational(1, 1_000_000_000);
-/// The unit of a whole film's times.
+/// The unit of the times of a whole film.
 const FILM_TIME: Rational = Rational(1, 1_000_000);
 
-/// A picture lasts no longer in any film that moves, ns.
+/// Longest duration of a picture in a film that moves, ns.
 const ROUNDED_NS: u64 = 100_000_000;
 
 /// Where a film comes from.
@@ -32,18 +32,18 @@ pub struct FilmSource {
     pub grows: bool,
 }
 
-/// A film, open.
+/// An open film.
 pub struct Film {
     input: Input,
-    /// Where its first piece stands, in [`FILM_TIME`].
+    /// Start of its first piece, in [`FILM_TIME`].
     start: i64,
-    /// Its video; the best, if it has several.
+    /// Its video; if it has several, the best.
     pub video: Option<StreamInfo>,
-    /// Its sound, likewise.
+    /// Its sound; if it has several, the best.
     pub sound: Option<StreamInfo>,
 }
 
-/// What a stream of a film says of itself.
+/// A stream of a film.
 #[derive(Clone, Debug)]
 pub struct StreamInfo {
     /// What its decoder needs.
@@ -54,11 +54,11 @@ pub struct StreamInfo {
 
 /// A piece of a film.
 pub struct Piece {
-    /// Number and serial are the caller's.
+    /// Its head. The caller sets number and serial.
     pub head: PacketHead,
     /// What its decoder needs.
     pub setup: Arc<StreamSetup>,
-    /// Whether it is video; else it is sound.
+    /// Whether it is video. If not, it is sound.
     pub is_video: bool,
     packet: Packet,
 }
@@ -71,11 +71,11 @@ impl Piece {
 }
 
 impl Film {
-    /// Opens a film and looks at its streams. Blocks until it knows them; `is_over` is asked again
-    /// and again meanwhile, here and in all other calls, and ends them by saying yes.
+    /// Opens a film and reads what streams it has. Blocks until it knows them. `is_over` is called
+    /// repeatedly meanwhile, here and in all other calls, and ends them by returning true.
     ///
     /// # Errors
-    /// It is not there, or nothing that FFmpeg knows.
+    /// The film does not exist, or FFmpeg does not know its format.
     pub fn open(
         source: &FilmSource,
         is_over: impl FnMut() -> bool + 'static,
@@ -96,8 +96,8 @@ impl Film {
         Ok(Film { start, video, sound, input })
     }
 
-    /// How long it lasts as far as it says, ns. FFmpeg goes by what is there: of a film that is cut
-    /// off its header still says how many pictures it had.
+    /// Duration as the film gives it, ns. FFmpeg's own figure covers only what is there. The header
+    /// of a truncated film still says how many pictures it had.
     pub fn duration_ns(&self) -> Option<u64> {
         let there_ns = self.input.duration().rescale(FILM_TIME, NS);
         let video = self.video.as_ref().and_then(|video| self.input.stream(video.index));
@@ -108,10 +108,10 @@ impl Film {
         u64::try_from(there_ns.max(said_ns)).ok().filter(|&ns| ns > 0)
     }
 
-    /// The next piece; `None`: the film is over, or `is_over` was.
+    /// The next piece; `None`: the film is over, or `is_over` returned true.
     ///
     /// # Errors
-    /// What cannot be read.
+    /// The film cannot be read.
     pub fn read(&mut self) -> Result<Option<Piece>, FilmRefused> {
         loop {
             let mut packet = Packet::empty();
@@ -129,9 +129,9 @@ impl Film {
     /// Goes to the last place at or before `position_ns` from which video can be decoded.
     ///
     /// # Errors
-    /// The film cannot be read there; a pipe cannot at all.
+    /// The film cannot be read there. In a pipe no jump is possible.
     pub fn seek(&mut self, position_ns: u64) -> Result<(), FilmRefused> {
-        // FFmpeg rounds to the nearest picture, which may be the one behind.
+        // FFmpeg rounds to the nearest picture, which may be the one after.
         let before_ns = position_ns.saturating_sub(ROUNDED_NS);
         let at = i64::try_from(before_ns).unwrap_or(i64::MAX).rescale(NS, FILM_TIME);
         let at = at.saturating_add(self.start);
@@ -146,7 +146,7 @@ impl Film {
         let start = self.start.rescale(FILM_TIME, NS);
         let ns = |time: i64| time.rescale(stream.time_base, NS);
         let ns = |time: i64| u64::try_from(ns(time).saturating_sub(start)).unwrap_or(0);
-        // Of many packets AVI says only when they are to be decoded.
+        // For many packets AVI gives only the time of decoding.
         let (shown, decoded) = (packet.pts(), packet.dts());
         let [position_ns, decoding_ns] =
             [shown.or(decoded), decoded.or(shown)].map(|time| ns(time.unwrap_or(0)));
@@ -182,7 +182,7 @@ fn open(source: &FilmSource, is_over: impl FnMut() -> bool + 'static) -> Result<
         (*context).interrupt_callback = interrupt::new(Box::new(is_over)).interrupt;
         let mut options: *mut AVDictionary = ptr::null_mut();
         if source.grows {
-            // Its end is not there yet, so nothing may be sought there.
+            // The end is not there yet, so FFmpeg must not seek there.
             av_dict_set(&mut options, c"follow".as_ptr(), c"1".as_ptr(), 0);
             av_dict_set(&mut options, c"seekable".as_ptr(), c"0".as_ptr(), 0);
         }
@@ -224,7 +224,7 @@ fn setup(parameters: &AVCodecParameters) -> StreamSetup {
     }
 }
 
-/// Channels, where this version of FFmpeg says it.
+/// Count of channels, as this version of FFmpeg gives it.
 fn channels(parameters: &AVCodecParameters) -> c_int {
     parameters.ch_layout.nb_channels
 }

@@ -1,10 +1,11 @@
-//! Films, taken apart and decoded by FFmpeg's libraries. A crate of its own, because it is built
-//! only where those are (feature `libraries`), and because a decoder in C writes through pointers:
-//! all unsafe code of the player is in `film.rs`, `place.rs` and `pictures.rs` here.
+//! Films, taken apart and decoded by FFmpeg's libraries. It is a crate of its own for two reasons.
+//! It is built only where those libraries are (feature `libraries`). And a decoder in C writes
+//! through pointers: all unsafe code of the player is in `film.rs`, `place.rs` and `pictures.rs`
+//! here.
 //!
 //! - `Film`: opens a file or an address and hands out its pieces, video and sound;
-//! - `PictureDecoder`: makes pictures of pieces, in places that it was offered;
-//! - `SoundDecoder`: makes blocks of sound.
+//! - `PictureDecoder`: decodes pieces into pictures, in places that it was offered;
+//! - `SoundDecoder`: decodes pieces into blocks of sound.
 #![cfg(feature = "libraries")]
 
 mod film;
@@ -35,19 +36,19 @@ impl fmt::Display for FilmRefused {
 
 impl std::error::Error for FilmRefused {}
 
-/// What the error of a call becomes.
+/// Converts the error of a call.
 fn refused(what: &str) -> impl Fn(ffmpeg_next::Error) -> FilmRefused + '_ {
     move |error| FilmRefused(format!("{what}: {error}"))
 }
 
-/// The version of libavcodec that runs, as `59.37.100`.
+/// The version of the loaded libavcodec, such as `59.37.100`.
 pub fn version() -> String {
     // SAFETY: it only returns a number.
     let version = unsafe { avcodec_version() };
     format!("{}.{}.{}", version >> 16, version >> 8 & 0xff, version & 0xff)
 }
 
-/// What a decoder needs of its packets' heads.
+/// What a decoder needs from the heads of its packets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StreamSetup {
     /// The codec's name, as FFmpeg writes it.
@@ -60,11 +61,11 @@ pub struct StreamSetup {
     pub sample: [u32; 2],
 }
 
-/// Prepares the libraries, and has them say nothing by themselves: what they refuse we say.
+/// Prepares the libraries and turns off their log: we report what they refuse.
 fn prepare() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        // Without it errors have no words. What it may refuse are devices, which we do not use.
+        // Without it errors have no texts. It can only fail for devices, which we do not use.
         let _ = ffmpeg_next::init();
         log::set_level(log::Level::Fatal);
     });

@@ -1,10 +1,10 @@
-//! Decodes pictures into places of a link, in the order in which the places come; so a picture is
-//! where its reader finds it, without a copy, while the decoder still decodes others by it.
+//! Decodes pictures into places of a link, in the order of the places. So a picture is where its
+//! reader finds it, without a copy, while the decoder still uses it as a reference.
 //!
-//! A decoder of MPEG takes places in the order in which it decodes, shows pictures in another, and
-//! keeps some to decode others by. So a place goes through these states: it *waits*, is *lent* to
-//! the decoder, is *shown* by it, and *leaves* when all before it have left. What the decoder took
-//! and never showed leaves as a picture of [`PixelFormat::Nothing`].
+//! A decoder of MPEG takes places in the order in which it decodes, shows pictures in another
+//! order, and keeps some as references. So a place goes through these states: it *waits*, is *lent*
+//! to the decoder, is *shown* by it, and *leaves* when all before it have left. A place that the
+//! decoder took and never showed leaves as a picture of [`PixelFormat::Nothing`].
 
 use std::collections::{HashMap, VecDeque};
 use std::ptr;
@@ -20,38 +20,39 @@ use sinew_media::{PacketHead, PictureHead, PixelFormat, flag, planes_of};
 use crate::place::{Lot, Shelf, format_of, lend};
 use crate::{FilmRefused, StreamSetup, decoder_of, prepare, refused};
 
-/// Places that a decoder may take for one packet: mostly one, and with a damaged film some more.
+/// Count of places that a decoder may take for one packet: mostly one, and with a damaged film a
+/// few more.
 const OFFERED: usize = 3;
-/// Zeros that FFmpeg wants behind bytes that set a decoder up.
+/// Count of zeros that FFmpeg needs after the bytes that set a decoder up.
 const PADDING: usize = 64;
 
-/// Which packets need not become pictures.
+/// Which packets may be skipped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Skip {
-    /// All must.
+    /// None: every packet is decoded.
     Nothing,
-    /// Those by which no others are decoded need not: to catch up.
+    /// Packets that no others refer to may be skipped, to catch up.
     Unreferenced,
 }
 
-/// Makes pictures of the packets of one stream.
+/// Decodes the packets of one stream into pictures.
 pub struct PictureDecoder {
-    // Before the shelf: it lends from there until it is gone.
+    // Declared before the shelf, so it is dropped first: it lends from the shelf until it is gone.
     decoder: Opened,
     shelf: Box<Shelf>,
-    /// The places that have not left, in their order.
+    /// The places that have not left, in order.
     lots: VecDeque<Held>,
-    /// Pictures that FFmpeg keeps in memory of its own, until there is a place.
+    /// Pictures that FFmpeg keeps in memory of its own until a place is offered.
     strays: VecDeque<(PictureHead, Frame)>,
-    /// The place that last was at an address.
+    /// The last place at each address.
     earlier: HashMap<usize, Arc<Lot>>,
-    /// Of the last packet.
+    /// Duration of the last packet.
     duration_ns: u64,
-    /// Where the last picture stands that was shown, since it was last cleared.
+    /// Position of the last picture that was shown since the decoder was last cleared.
     shown_ns: Option<u64>,
 }
 
-/// A place that has not left, and what will be said of it.
+/// A place that has not left, and what its head will need.
 struct Held {
     lot: Arc<Lot>,
     decode_ns: u64,
@@ -67,7 +68,7 @@ impl PictureDecoder {
     /// A decoder of one stream.
     ///
     /// # Errors
-    /// Nobody decodes that, or not so.
+    /// There is no decoder for the codec, or it refuses this stream.
     pub fn new(setup: &StreamSetup) -> Result<PictureDecoder, FilmRefused> {
         prepare();
         let found = decoder_of(&setup.codec)?;
@@ -96,7 +97,7 @@ impl PictureDecoder {
         Ok(PictureDecoder { decoder, shelf, lots, strays, earlier, duration_ns: 0, shown_ns: None })
     }
 
-    /// Which packets need not become pictures, from the next one on.
+    /// Sets which packets may be skipped, from the next one on.
     pub fn skip(&mut self, skip: Skip) {
         let discard = match skip {
             Skip::Nothing => AVDiscard::AVDISCARD_DEFAULT,
@@ -112,13 +113,13 @@ impl PictureDecoder {
         (!has_enough).then(|| u32::try_from(self.lots.len()).unwrap_or(u32::MAX))
     }
 
-    /// Whether a packet may be decoded: a place waits.
+    /// Whether a packet may be decoded, since a place waits.
     pub fn is_ready(&self) -> bool {
         !self.shelf.waiting.borrow().is_empty()
     }
 
-    /// Gives it the place that it [wanted](Self::wanted). `false`: it still decodes others by the
-    /// picture that was there before; later.
+    /// Gives it the place that it [wanted](Self::wanted). Returns `false` if it still uses the
+    /// picture that was in the place before; offer it again later.
     pub fn offer(&mut self, place: MessagePlace) -> bool {
         let address = place.start().as_ptr().addr();
         if self.earlier.get(&address).is_some_and(|earlier| earlier.is_lent()) {
@@ -131,10 +132,10 @@ impl PictureDecoder {
         true
     }
 
-    /// Decodes a packet: its bytes, without those that set the decoder up.
+    /// Decodes a packet: its bytes, without the set-up of the decoder.
     ///
     /// # Errors
-    /// It can make nothing of it. It goes on with the next one.
+    /// The packet cannot be decoded. The decoder can go on with the next one.
     pub fn decode(&mut self, head: &PacketHead, bytes: &[u8]) -> Result<(), FilmRefused> {
         self.duration_ns = head.duration_ns;
         let mut packet = Packet::copy(bytes);
@@ -150,7 +151,7 @@ impl PictureDecoder {
         shown
     }
 
-    /// Shows what it still holds back; then it can only be [cleared](Self::clear).
+    /// Shows what the decoder still holds back. Then it can only be [cleared](Self::clear).
     ///
     /// # Errors
     /// As for [`decode`](Self::decode).
@@ -159,7 +160,7 @@ impl PictureDecoder {
         self.take_shown()
     }
 
-    /// Forgets what it holds back: the next packet comes from elsewhere.
+    /// Drops what the decoder holds back: the next packet comes from another place in the film.
     pub fn clear(&mut self) {
         self.decoder.flush();
         self.strays.clear();
@@ -176,8 +177,9 @@ impl PictureDecoder {
         self.leave()
     }
 
-    /// As [`next_head`](Self::next_head), although the decoder has not shown it yet: for when no
-    /// place waits and none can ever be had. If it is shown later it is copied.
+    /// As [`next_head`](Self::next_head), although the decoder has not shown the picture yet. For
+    /// the case that no place waits and none can ever be had. If the picture is shown later it is
+    /// copied.
     pub fn next_unseen(&mut self) -> Option<PictureHead> {
         let is_stuck = !self.is_ready() && self.lots.front().is_some_and(|front| front.is_taken);
         is_stuck.then(|| self.leave()).flatten()
@@ -190,7 +192,7 @@ impl PictureDecoder {
         Some(head.unwrap_or(nothing))
     }
 
-    /// Takes the pictures that the decoder shows now.
+    /// Takes the pictures that the decoder can show now.
     fn take_shown(&mut self) -> Result<(), FilmRefused> {
         loop {
             // SAFETY: an empty frame is freed when it is dropped.
@@ -220,7 +222,8 @@ impl PictureDecoder {
             ))
         })?;
         let sides = [raw.width, raw.height].map(i32::unsigned_abs);
-        // Of the last pictures FFmpeg may not know where they stand: behind the one before.
+        // FFmpeg may not know the position of the last pictures. Then it is that of the one before,
+        // plus one duration.
         let next_ns = self.shown_ns.map_or(0, |shown_ns| shown_ns + self.duration_ns);
         let position_ns = u64::try_from(raw.best_effort_timestamp).unwrap_or(next_ns);
         self.shown_ns = Some(position_ns);
@@ -238,7 +241,7 @@ impl PictureDecoder {
                 let mut head = PictureHead { format: format as u32, ..head };
                 head.decode_ns = held.decode_ns;
                 for at in 0..planes_of(format).len() {
-                    // Planes lie behind each other in one place, so the differences are small.
+                    // The planes are in sequence in one place, so the differences are small.
                     head.offset[at] = raw.data[at].addr().wrapping_sub(first.addr()) as u32;
                     head.stride[at] = raw.linesize[at].unsigned_abs();
                 }
@@ -253,7 +256,7 @@ impl PictureDecoder {
         Ok(())
     }
 
-    /// Copies pictures that lie elsewhere into places that wait.
+    /// Copies pictures that are kept elsewhere into places that wait.
     fn house_strays(&mut self) {
         while let Some((head, frame)) = self.strays.pop_front() {
             let Some(lot) = self.shelf.waiting.borrow_mut().pop_front() else {
@@ -266,7 +269,7 @@ impl PictureDecoder {
         }
     }
 
-    /// Notes which places the decoder has taken, and how long it worked for them.
+    /// Records which places the decoder has taken, and how long it worked on them.
     fn note_taken(&mut self, decode_ns: u64) {
         for lot in self.shelf.taken.borrow_mut().drain(..) {
             if let Some(held) = self.lots.iter_mut().find(|held| Arc::ptr_eq(&held.lot, &lot)) {

@@ -1,4 +1,4 @@
-//! Where FFmpeg writes pictures: places of a link, lent to its decoder.
+//! The memory into which FFmpeg writes pictures: places of a link, lent to its decoder.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -13,16 +13,17 @@ use ffmpeg_next::ffi::{
 use sinew_core::transport::MessagePlace;
 use sinew_media::{PICTURE_BYTES_MAX, PictureHead, PixelFormat, planes_of};
 
-/// Alignment of a plane's rows. Twice what FFmpeg's widest instructions want, so that those of a
-/// plane with half as many columns keep it.
+/// Alignment of a plane's rows. It is twice what FFmpeg's widest instructions need, so that the
+/// rows of a plane with half as many columns are aligned too.
 const ROW_ALIGN: u32 = 128;
-/// Bytes behind a plane that FFmpeg's instructions may touch.
+/// Bytes after a plane that FFmpeg's instructions may touch.
 const BEHIND: u32 = 128;
 
 /// A place in which FFmpeg may write a picture.
 pub(crate) struct Lot {
     pub(crate) place: MessagePlace,
-    /// FFmpeg holds it: as the picture that it decodes, or to decode others by it.
+    /// Whether FFmpeg holds the place: as the picture that it decodes, or as a reference for
+    /// others.
     is_lent: AtomicBool,
 }
 
@@ -31,26 +32,26 @@ impl Lot {
         Lot { place, is_lent: AtomicBool::new(false) }
     }
 
-    /// Whether FFmpeg holds it.
+    /// Whether FFmpeg holds the place.
     pub(crate) fn is_lent(&self) -> bool {
         // Acquire: what FFmpeg did with it comes before what is done next.
         self.is_lent.load(Ordering::Acquire)
     }
 
-    /// Where the points begin.
+    /// Start of the points.
     pub(crate) fn points(&self) -> *mut u8 {
         self.place.start().as_ptr().wrapping_add(size_of::<PictureHead>())
     }
 }
 
-/// The places that wait for FFmpeg, and those that it has taken since somebody last asked.
+/// The places that wait for FFmpeg, and those that it has taken since `taken` was last emptied.
 #[derive(Default)]
 pub(crate) struct Shelf {
     pub(crate) waiting: RefCell<VecDeque<Arc<Lot>>>,
     pub(crate) taken: RefCell<VecDeque<Arc<Lot>>>,
 }
 
-/// How a picture lies in a place: the head's part that says so.
+/// The layout of a picture in a place, as the part of the head that describes it.
 fn layout(context: *mut AVCodecContext, frame: &AVFrame) -> Option<PictureHead> {
     let format = format_of(frame.format, frame.color_range)?;
     let (mut width, mut height) = (frame.width, frame.height);
@@ -74,7 +75,7 @@ fn layout(context: *mut AVCodecContext, frame: &AVFrame) -> Option<PictureHead> 
     (offset as usize <= PICTURE_BYTES_MAX && head.check().is_ok()).then_some(head)
 }
 
-/// Our word for a format of FFmpeg; `None`: we have none.
+/// Our pixel format for a format of FFmpeg; `None`: we have none.
 pub(crate) fn format_of(format: c_int, range: AVColorRange) -> Option<PixelFormat> {
     let is = |other: AVPixelFormat| format == other as c_int;
     let is_full = range == AVColorRange::AVCOL_RANGE_JPEG;
@@ -90,12 +91,12 @@ pub(crate) fn format_of(format: c_int, range: AVColorRange) -> Option<PixelForma
     })
 }
 
-/// Gives FFmpeg the next place that waits; if there is none, or the picture would not fit, memory
-/// of FFmpeg's own, from which it will have to be copied.
+/// Gives FFmpeg the next place that waits. If there is none, or if the picture would not fit, it
+/// gives memory of FFmpeg's own, from which the picture must later be copied.
 ///
 /// # Safety
-/// For FFmpeg alone, as `get_buffer2` of a decoder that runs on the thread that calls it, whose
-/// `opaque` is a [`Shelf`] that outlives it.
+/// Only for FFmpeg to call, as `get_buffer2` of a decoder whose `opaque` is a [`Shelf`] that
+/// outlives it, on the thread that calls the decoder.
 pub(crate) unsafe extern "C" fn lend(
     context: *mut AVCodecContext,
     frame: *mut AVFrame,
@@ -134,10 +135,10 @@ pub(crate) unsafe extern "C" fn lend(
     0
 }
 
-/// FFmpeg does not hold a place any more.
+/// FFmpeg calls this when it no longer holds a place.
 ///
 /// # Safety
-/// For FFmpeg alone, with what [`lend`] gave it.
+/// Only for FFmpeg to call, with what [`lend`] gave it.
 unsafe extern "C" fn give_back(held: *mut c_void, _: *mut u8) {
     // SAFETY: `lend` made it of an `Arc`, and FFmpeg calls once for each.
     let lot = unsafe { Arc::from_raw(held.cast_const().cast::<Lot>()) };

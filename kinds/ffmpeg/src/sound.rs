@@ -1,4 +1,4 @@
-//! Decodes sound into samples of one kind, whatever the film has.
+//! Decodes sound into samples of one format, whatever the film has.
 
 use ffmpeg_next::codec::decoder;
 use ffmpeg_next::ffi::{AVRational, av_channel_layout_default, av_mallocz};
@@ -10,17 +10,17 @@ use sinew_media::{CHANNELS, RATE_HZ};
 
 use crate::{FilmRefused, StreamSetup, decoder_of, prepare, refused};
 
-/// What comes out.
+/// The output format.
 const FORMAT: Sample = Sample::I16(Type::Packed);
 const LAYOUT: ChannelLayout = ChannelLayout::STEREO;
-/// A jump of the film's own times that is larger is believed; smaller ones come from rounding.
+/// A larger jump of the film's own times is taken over; smaller ones come from rounding.
 const JUMP_NS: u64 = 50_000_000;
 
-/// Makes samples of the packets of one stream: 16 bits, [`RATE_HZ`], left and right in turn.
+/// Decodes the packets of one stream into samples: 16 bits, [`RATE_HZ`], left and right in turn.
 pub struct SoundDecoder {
     decoder: decoder::Audio,
     converter: Option<resampling::Context>,
-    /// The position that was last believed, ns, and how many samples have come since.
+    /// The position last taken over from the film, ns, and the count of samples since then.
     since: Option<(u64, u64)>,
 }
 
@@ -28,7 +28,7 @@ impl SoundDecoder {
     /// A decoder of one stream.
     ///
     /// # Errors
-    /// Nobody decodes that, or not so.
+    /// There is no decoder for the codec, or it refuses this stream.
     pub fn new(setup: &StreamSetup) -> Result<SoundDecoder, FilmRefused> {
         prepare();
         let found = decoder_of(&setup.codec)?;
@@ -54,11 +54,11 @@ impl SoundDecoder {
         Ok(SoundDecoder { decoder, converter: None, since: None })
     }
 
-    /// Decodes a packet whose first sample is to be heard at `position_ns`. `take` gets the samples
-    /// as they come, with the position of the first one.
+    /// Decodes a packet whose first sample is to be heard at `position_ns`. Calls `take` with
+    /// samples as they come, and with the position of the first of them.
     ///
     /// # Errors
-    /// It can make nothing of it. It goes on with the next one.
+    /// The packet cannot be decoded. The decoder can go on with the next one.
     pub fn decode(
         &mut self,
         bytes: &[u8],
@@ -81,7 +81,7 @@ impl SoundDecoder {
         Ok(())
     }
 
-    /// Forgets what it holds back: the next packet comes from elsewhere.
+    /// Drops what the decoder holds back: the next packet comes from another place in the film.
     pub fn clear(&mut self) {
         self.decoder.flush();
         (self.converter, self.since) = (None, None);
@@ -100,14 +100,14 @@ impl SoundDecoder {
             self.converter = Some(made.map_err(refused("cannot be converted"))?);
         }
         let converter = self.converter.as_mut().expect("it was just made");
-        // As many as come out, and what the converter may have held back.
+        // Room for the converted samples, and for those that the converter may have held back.
         let room = decoded.samples() as u64 * u64::from(RATE_HZ) / u64::from(rate.max(1)) + 256;
         let mut out = frame::Audio::new(FORMAT, room as usize, LAYOUT);
         converter.run(decoded, &mut out).map_err(refused("cannot be converted"))?;
         Ok(out.plane::<(i16, i16)>(0).iter().flat_map(|&(left, right)| [left, right]).collect())
     }
 
-    /// Where the next samples stand: counted on, unless the film says that it jumped.
+    /// The position of the next samples: counted on, unless the film's own times jumped.
     fn position(&mut self, said_ns: u64, samples: usize) -> u64 {
         let counted = |(base, count): (u64, u64)| base + count * 1_000_000_000 / u64::from(RATE_HZ);
         let goes_on = |since: &(u64, u64)| counted(*since).abs_diff(said_ns) < JUMP_NS;

@@ -1,5 +1,5 @@
-//! Films that FFmpeg's own program has made, taken apart and decoded: every picture and every
-//! sample as that program decodes it, and where it says that they stand.
+//! Films made by FFmpeg's own program, taken apart and decoded here: every picture and every sample
+//! must be as that program decodes it, at the position that the program gives.
 #![cfg(feature = "libraries")]
 
 use std::net::TcpListener;
@@ -15,7 +15,7 @@ use sinew_media::{PICTURE_BYTES_MAX, PictureHead, PixelFormat, flag, planes_of};
 use sinew_plan::plan::{Delivery, Sync, Transport, Wait};
 use zerocopy::{FromBytes, IntoBytes};
 
-/// Places of the link that pictures are decoded into.
+/// Count of places of the link into which pictures are decoded.
 const CAPACITY: u32 = 8;
 
 fn ffmpeg(arguments: &[&str]) -> Vec<u8> {
@@ -25,7 +25,7 @@ fn ffmpeg(arguments: &[&str]) -> Vec<u8> {
     output.stdout
 }
 
-/// A film of two seconds, of this video and sound.
+/// A film of two seconds, with this video and sound.
 fn film(folder: &Path, name: &str, video: &[&str], sound: &[&str]) -> PathBuf {
     let path = folder.join(name);
     let picture = ["-f", "lavfi", "-i", "testsrc2=size=640x352:rate=25:duration=2"];
@@ -40,7 +40,7 @@ fn open(path: &Path) -> Film {
     Film::open(&source, || false).expect("a film of FFmpeg's own")
 }
 
-/// A link whose places are decoded into.
+/// A link with the places for decoding.
 fn link() -> (Box<dyn Sender>, Box<dyn Receiver>) {
     let shape = LinkShape {
         message_size: (PICTURE_BYTES_MAX + size_of::<PictureHead>()) as u32,
@@ -56,7 +56,7 @@ fn link() -> (Box<dyn Sender>, Box<dyn Receiver>) {
     ((row.sender)(writer, &shape).expect("fresh"), (row.receiver)(reader, &shape).expect("fresh"))
 }
 
-/// Decodes, and reads what leaves from the other end of the link.
+/// Decodes, and reads the pictures at the other end of the link.
 struct Screen {
     decoder: PictureDecoder,
     writer: Box<dyn Sender>,
@@ -105,7 +105,7 @@ impl Screen {
     }
 }
 
-/// The points of a picture, planes without gaps, as FFmpeg's `rawvideo` has them.
+/// The points of a picture, without gaps between planes, like FFmpeg's `rawvideo`.
 fn points(head: &PictureHead, read: impl Fn(usize, &mut [u8])) -> Vec<u8> {
     let format = head.check().expect("within its place");
     let mut points = vec![];
@@ -120,7 +120,7 @@ fn points(head: &PictureHead, read: impl Fn(usize, &mut [u8])) -> Vec<u8> {
     points
 }
 
-/// Positions of all pictures as FFmpeg's prober has them, ns.
+/// Positions of all pictures according to ffprobe, ns.
 fn probed(path: &Path) -> Vec<u64> {
     let output = Command::new("ffprobe")
         .args(["-v", "error", "-select_streams", "v", "-show_entries"])
@@ -133,7 +133,7 @@ fn probed(path: &Path) -> Vec<u64> {
     seconds.map(|seconds| (seconds * 1e9).round() as u64).collect()
 }
 
-/// Decodes a whole film into places, and holds it against what FFmpeg's program says of it.
+/// Decodes a whole film into places, and compares it with what FFmpeg's programs give.
 fn as_ffmpeg_decodes_it(name: &str, video: &[&str], pixels: &str) {
     let folder = tempfile::tempdir().expect("a folder");
     let path = film(folder.path(), name, video, &["-c:a", "mp3"]);
@@ -169,7 +169,7 @@ fn as_ffmpeg_decodes_it(name: &str, video: &[&str], pixels: &str) {
     }
     let positions: Vec<_> = in_order.iter().map(|it| it.0.position_ns).collect();
     let probed = probed(&path);
-    // Where the last one of a reordered film stands FFmpeg does not know.
+    // FFmpeg does not know the position of the last picture of a reordered film.
     assert!(positions.len() - probed.len() <= 1);
     let near = positions.iter().zip(&probed).all(|(ours, theirs)| ours.abs_diff(*theirs) < 2_000);
     assert!(near, "{name}: {positions:?} {probed:?}");
@@ -224,7 +224,7 @@ fn sound_of_every_sort_becomes_the_same_samples_as_by_ffmpeg() {
         let out = path.to_str().expect("ours");
         let raw = ffmpeg(&["-i", out, "-f", "s16le", "-ar", "48000", "-ac", "2", "-"]);
         let theirs: Vec<i16> = raw.as_chunks().0.iter().map(|it| i16::from_le_bytes(*it)).collect();
-        // What the converter still holds back at the end is not asked for.
+        // What the converter still holds back at the end is not fetched.
         let near = ours.len().abs_diff(theirs.len());
         assert!(near < 4800, "{name}: {} and {}", ours.len(), theirs.len());
         let differ = ours.iter().zip(&theirs).filter(|(a, b)| a.abs_diff(**b) > 2).count();

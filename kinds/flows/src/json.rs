@@ -1,26 +1,26 @@
-//! Values as JSON text, written for a flow: paid by its length, and piece by piece, so that a long
-//! text keeps nobody waiting.
+//! Writes values as JSON text for a flow, which is charged by the length of the text. The text is
+//! written piece by piece, so that a long one keeps no other flow waiting.
 
 use std::sync::Arc;
 
 use serde::Serialize;
 use sinew_flow::{Error, Flow, Map, Value};
 
-/// Bytes that are written between two looks at the clock: a tenth of a millisecond at most.
+/// Bytes that are written between two checks of the clock, in a tenth of a millisecond at most.
 const PIECE_LEN: usize = 16 << 10;
-/// Room that a short text begins with.
+/// Capacity that the buffer of a short text begins with, in bytes.
 const SHORT_LEN: usize = 96;
-/// Values, and pieces of text, that are written at once: in some ten microseconds.
+/// Most values and pieces of text that are written at once, in some ten microseconds.
 const AT_ONCE_MAX: usize = 256;
-/// Bytes of such a piece.
+/// Bytes of such a piece of text.
 const TEXT_PIECE_LEN: usize = 64;
-/// Bytes that are written for one unit of work, at least: nothing but small numbers.
+/// Bytes that are written for one unit of work, at least. The worst case is small numbers only.
 const BYTES_PER_UNIT: usize = 8;
 
-/// A value as JSON text, as [`Value::to_json`] has it.
+/// A value as JSON text, the same JSON as that of [`Value::to_json`].
 ///
 /// # Errors
-/// The flow has no work left for it (503), or a document in it is malformed.
+/// The flow has too little work left (503), or a document in the value is malformed.
 pub(crate) async fn write(flow: &Flow, value: &Value) -> Result<Vec<u8>, Error> {
     let mut room = AT_ONCE_MAX;
     if is_short(value, &mut room) {
@@ -29,11 +29,11 @@ pub(crate) async fn write(flow: &Flow, value: &Value) -> Result<Vec<u8>, Error> 
         flow.spend((text.len() / BYTES_PER_UNIT) as u64)?;
         return Ok(text);
     }
-    // In a place of its own: what is short needs none.
+    // Boxed, so that the future of a short text stays small.
     Box::pin(in_pieces(flow, value)).await
 }
 
-/// Whether it is written before others would have to wait; takes what it needs from `room`.
+/// Whether the value is short enough to be written at once. Takes what it needs from `room`.
 fn is_short(value: &Value, room: &mut usize) -> bool {
     match value {
         Value::Null | Value::Bool(_) | Value::Integer(_) | Value::Number(_) => takes(room, 0),
@@ -77,12 +77,12 @@ async fn in_pieces(flow: &Flow, value: &Value) -> Result<Vec<u8>, Error> {
     Ok(writer.text)
 }
 
-/// The same as a text.
+/// Like `write`, but gives a `String`.
 pub(crate) async fn text(flow: &Flow, value: &Value) -> Result<String, Error> {
     String::from_utf8(write(flow, value).await?).map_err(Error::new)
 }
 
-/// The same, but of a text the text itself.
+/// Like `text`, but gives a value that is a text as it is, without quotes.
 pub(crate) async fn line(flow: &Flow, value: &Value) -> Result<String, Error> {
     match value {
         Value::Text(text) => Ok(text.to_string()),
@@ -93,9 +93,9 @@ pub(crate) async fn line(flow: &Flow, value: &Value) -> Result<String, Error> {
 struct Writer<'a> {
     flow: &'a Flow,
     text: Vec<u8>,
-    /// So much of it is paid.
+    /// Bytes of `text` that the flow has been charged for.
     paid: usize,
-    /// What is begun, from the outside in.
+    /// The lists and mappings that are begun, from the outside in.
     open: Vec<Open>,
 }
 
@@ -111,7 +111,7 @@ impl Writer<'_> {
         self.open.push(open);
     }
 
-    /// The value that is written next, after what stands before it.
+    /// Writes what comes before the next value (a comma, a key), and gives that value.
     fn next(&mut self) -> Result<Option<Value>, Error> {
         while let Some(open) = self.open.last_mut() {
             let (at, found, end) = match open {
@@ -154,7 +154,7 @@ impl Writer<'_> {
             let at = self.text.len();
             self.put(piece)?;
             if at > begin {
-                // Within the quotes that the first piece has opened.
+                // The first piece has opened the quotes: this piece's own opening quote is removed.
                 self.text.remove(at);
             }
             if after.is_empty() {
@@ -166,7 +166,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Pays for what is written, and lets others have the worker, if that is a piece.
+    /// Once a piece is written: charges the flow for it, and lets others have the worker.
     async fn turn(&mut self) -> Result<(), Error> {
         if self.text.len() - self.paid >= PIECE_LEN {
             self.pay()?;

@@ -1,4 +1,5 @@
-//! How people see packets: what of them is wanted, as an expression, and what may be shown.
+//! How people see packets: which of them they want, as an expression, and what of a packet is
+//! shown.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -15,12 +16,12 @@ use crate::script::expression::{Expression, weight};
 /// For `sinew tap`.
 pub const LENS: Lens = Lens { filter, show };
 
-/// Longest packet that is shown, in bytes; of a longer one the beginning is.
+/// Longest text of a packet that is shown, in bytes. Of a longer one only the beginning is shown.
 const SHOWN_MAX: usize = 4096;
-/// Headers that nobody is shown, by whatever name they are asked for.
+/// Headers whose values are never shown, whatever the case of the letters in their names.
 pub(crate) const SHY_HEADERS: [&str; 5] =
     ["authorization", "proxy-authorization", "cookie", "cookies", "set-cookie"];
-/// So many values are looked at for one unit of work, in search of those.
+/// Values that are searched for such headers, for one unit of work.
 const VALUES_PER_UNIT: u64 = 8;
 
 fn filter(text: &str) -> Result<PacketFilter, String> {
@@ -36,7 +37,7 @@ fn show(flow: &Flow, value: &Value) -> String {
     match text.poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(Ok(text)) => shortened(&text),
         Poll::Ready(Err(error)) => format!("(not shown: {})", error.text()),
-        // It would keep the worker for longer than a slice.
+        // To write it would keep the worker for longer than a slice.
         Poll::Pending => "(not shown: too long)".into(),
     }
 }
@@ -49,17 +50,17 @@ fn shortened(text: &str) -> String {
     }
 }
 
-/// A value as people may see it: without the headers that let their owner in.
+/// A value as people may see it: without the headers that hold credentials.
 ///
 /// # Errors
-/// It cannot be had, or the flow has too little work left to look at it.
+/// The value cannot be resolved, or the flow has too little work left to search it.
 pub(crate) fn veiled(flow: &Flow, value: Value) -> Result<Value, Error> {
     let value = if let Value::Document(_) = value { flow.resolve(&value)? } else { value };
     flow.spend(weight(&value) / VALUES_PER_UNIT)?;
     Ok(without(&value).unwrap_or(value))
 }
 
-/// The value with such headers hidden; `None` if there are none in it.
+/// The value with such headers hidden and its streams replaced; `None` if it has neither.
 fn without(value: &Value) -> Option<Value> {
     match value {
         Value::List(items) => {

@@ -22,7 +22,8 @@ pub use http::decode;
 pub use http::router::{RouteMatch, Routes};
 pub use lens::LENS;
 
-/// What a node says that needs something that this program was built without, such as 'databases'.
+/// The error of a node that needs `what` (such as 'databases'), which this program was built
+/// without.
 #[cfg(not(all(feature = "javascript", feature = "lua", feature = "schema", feature = "sql")))]
 fn without(what: &str, feature: &str) -> sinew_core::Fault {
     sinew_core::fault!(
@@ -31,16 +32,16 @@ fn without(what: &str, feature: &str) -> sinew_core::Fault {
     )
 }
 
-/// All of them.
+/// All flow nodes.
 pub const FLOWS: &[FlowEntry] = &[
-    // HTTP: what listens, finds the way, asks others.
+    // HTTP: listeners, routes, clients.
     http::listener::NODE,
     http::router::NODE,
     http::client::NODE,
     http::openapi::NODE,
     http::websocket::server::NODE,
     http::websocket::client::NODE,
-    // Who may ask, and what.
+    // Who may send a request, and what it may hold.
     http::guard::validate::NODE,
     http::guard::jwt::NODE,
     http::guard::jwt_sign::NODE,
@@ -51,7 +52,7 @@ pub const FLOWS: &[FlowEntry] = &[
     http::cookie::NODE,
     http::multipart::NODE,
     http::static_files::NODE,
-    // Paths: who gets a packet, and what becomes of the reply.
+    // Paths: where a packet goes, and what becomes of the reply.
     path::pipe::NODE,
     path::for_each::NODE,
     path::split::NODE,
@@ -85,7 +86,7 @@ pub const FLOWS: &[FlowEntry] = &[
     data::sql::SQL,
     data::sql::QUERY,
     data::sql::TRANSACTION,
-    // Scripts: what makes packets, sets values and decides by expressions.
+    // Scripts: nodes that make packets, set values and decide by expressions.
     script::snippet::NODE,
     script::branch::NODE,
     script::switch::NODE,

@@ -20,7 +20,7 @@ use crate::FLOWS;
 /// Longest that a flow in a test may take.
 pub(crate) const LIMIT: Duration = Duration::from_secs(20);
 
-/// A request of which the path and the query can be had, and the body is malformed.
+/// A request whose path and query can be read, and whose body is malformed.
 #[derive(Debug)]
 pub(crate) struct MalformedRequest;
 
@@ -44,7 +44,7 @@ pub(crate) fn table() -> Vec<FlowEntry> {
     [&[BEGIN], FLOWS].concat()
 }
 
-/// What a future gives, and how often others of its worker had a turn meanwhile.
+/// The output of a future, and how many turns another future of its worker had meanwhile.
 pub(crate) async fn turns<T>(work: impl Future<Output = T>) -> (T, u32) {
     let (turns, is_over) = (Rc::new(Cell::new(0)), Rc::new(Cell::new(false)));
     let (counted, over) = (Rc::clone(&turns), Rc::clone(&is_over));
@@ -74,10 +74,10 @@ pub(crate) fn try_plan(text: &str) -> Result<Arc<Plan>, String> {
     testing::try_plan(text, &kinds)
 }
 
-/// The nodes of a graph, made; `begin` is added where it needs one.
+/// The nodes of a graph, made. `begin` is added if the graph needs it.
 ///
 /// # Panics
-/// If they cannot be.
+/// If they cannot be made.
 pub(crate) fn fixture(text: &str) -> FlowFixture {
     testing::fixture(text, FLOWS)
 }
@@ -85,7 +85,7 @@ pub(crate) fn fixture(text: &str) -> FlowFixture {
 /// Why the nodes of a graph cannot be made.
 ///
 /// # Panics
-/// If they can.
+/// If they can be made.
 pub(crate) fn refusals(text: &str) -> Vec<Refusal> {
     testing::try_fixture(text, FLOWS).err().expect("a refusal")
 }
@@ -96,7 +96,8 @@ pub(crate) fn reply(text: &str, packet: Value) -> Reply {
     run(fixture.open("begin", 0, packet, LIMIT))
 }
 
-/// A Python that can import these modules; `None` without one, which the test then says.
+/// A Python that can import these modules. Without one, says that the test is skipped and gives
+/// `None`.
 #[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
 pub(crate) fn python(modules: &str) -> Option<String> {
     let python = env::var("SINEW_TEST_PYTHON").unwrap_or_else(|_| "python3".into());

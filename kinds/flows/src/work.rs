@@ -1,10 +1,10 @@
-//! The parameters by which a source says what its flows may take.
+//! The parameters by which a source limits the time and the work of its flows.
 
 use sinew_core::Parameters;
 use sinew_core::catalogue::{Parameter, ParameterType};
 use sinew_flow::FlowLimits;
 
-/// Most work of a flow that a spec may ask for: a day of a processor.
+/// Most work that a spec may allow a flow: about a day of one processor.
 const WORK_MAX_MAX: i64 = 1_000_000_000_000;
 
 /// The parameter of every source, beside its `deadline`.
@@ -18,7 +18,7 @@ pub(crate) const WORK_MAX: Parameter = Parameter::new(
      decoding. A unit takes 100 ns at most; past it the flow fails with 503.",
 );
 
-/// What `deadline` and `work_max` say.
+/// The limits that `deadline` and `work_max` set.
 pub(crate) fn limits(parameters: &Parameters<'_>) -> FlowLimits {
     let work = parameters.integer(WORK_MAX.name).unsigned_abs();
     FlowLimits { deadline: parameters.duration("deadline"), work }

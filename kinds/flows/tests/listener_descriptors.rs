@@ -1,4 +1,5 @@
-//! A listener whose process has no descriptors left. A test of its own: the limit is the process's.
+//! A listener whose process has no descriptors left. A test program of its own, because the limit
+//! holds for the whole process.
 
 #[path = "listener/server.rs"]
 #[expect(dead_code, reason = "one test needs little of it")]
@@ -13,7 +14,7 @@ use socket2::{Domain, Socket, Type};
 
 use server::{Client, PATIENCE, Server, get};
 
-/// Connections that find a descriptor.
+/// Connections that get a descriptor.
 const SERVED: usize = 3;
 
 /// New descriptors are below this. The process uses fewer.

@@ -1,12 +1,12 @@
-//! Pictures, sound and packets as they cross links, and the clock of who plays them. It knows no
+//! Pictures, sound and packets as messages on links, and the clock of a player. It needs no
 //! operating system, so a guest beside Linux writes the same pictures into the same places.
 //!
-//! Large messages are written and read where the link keeps them: a *head* of fixed size, then
-//! bytes, of which the head says where they stand and how many they are. What a head says is a
-//! peer's word, so each has a `check`.
+//! Large messages are written and read in place, in the memory of the link: a *head* of fixed size,
+//! then bytes. The head gives their offsets and lengths. A head comes from a peer and cannot be
+//! trusted, so each has a `check`.
 //!
 //! The message types themselves are declared by [`messages!`], once for Linux and once for a guest,
-//! from one text: so both have the same hash.
+//! from one text, so that both have the same hash.
 #![no_std]
 
 #[cfg(test)]
@@ -24,7 +24,7 @@ pub use picture::{
 pub use play::{Order, PlayState};
 pub use sound::{BLOCK_FRAMES_MAX, BlockHead, CHANNELS, RATE_HZ};
 
-/// Why a head is not to be believed.
+/// Why a head is not valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BadHead(pub &'static str);
 
@@ -110,7 +110,7 @@ macro_rules! messages {
                 pub skipped: u32,
                 /// `PictureHead::broken`.
                 pub broken: u32,
-                /// Zero.
+                /// Always zero.
                 pub reserved: [u32; 6],
                 /// The points, plane by plane.
                 pub points: [u8; $crate::PICTURE_BYTES_MAX],
@@ -132,22 +132,21 @@ macro_rules! messages {
                 pub samples: [i16; $crate::BLOCK_FRAMES_MAX * $crate::CHANNELS],
             }
 
-            /// Where in the film the sound is that is heard now; see `PlayState`.
+            /// The place in the film of the sound that is heard now; see `PlayState`.
             pub struct PlayClock {
-                /// This part of the film is heard,
+                /// Place in the film that is heard at `at_ns`, ns.
                 pub position_ns: u64,
-                /// at this time, monotonic ns,
+                /// Time at which `position_ns` is heard, monotonic ns.
                 pub at_ns: u64,
-                /// and it moves on by so many parts of the film in one of time; 0: it stands.
+                /// Time of the film per time of the clock; 0: it is paused.
                 pub speed: f64,
-                /// How loud it is, left and right: root of the mean square of the last block, 1 is
-                /// the most.
+                /// Loudness, left and right: root mean square of the last block, 1 at most.
                 pub level: [f64; 2],
                 /// Sound that waits to be heard, ns of the film.
                 pub buffered_ns: u64,
-                /// Times that there was no sound although it was due.
+                /// How often no sound was there although it was due.
                 pub underruns: u64,
-                /// For so long altogether, ns.
+                /// Total time without due sound, ns.
                 pub silent_ns: u64,
                 /// The number of the last order that this clock obeys.
                 pub serial: u32,
@@ -159,9 +158,9 @@ macro_rules! messages {
                 pub waiting: u32,
             }
 
-            /// What who watches wants; see `Order`.
+            /// An order of the viewer; see `Order`.
             pub struct PlayOrder {
-                /// Place in the film for `seek`, ns; speed for `speed`, thousandths.
+                /// For `seek` the place in the film, ns; for `speed` the speed, thousandths.
                 pub value: u64,
                 /// Rises by one with every order.
                 pub serial: u32,

@@ -1,33 +1,33 @@
-//! A picture, as it lies in its place in a link.
+//! A picture, as it is stored in its place in a link.
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::BadHead;
 
-/// Most bytes of points: 1920 x 1088 in 4:2:0, with what a decoder wants around it.
+/// Most bytes of points: 1920 x 1088 in 4:2:0, with the padding that a decoder needs.
 pub const PICTURE_BYTES_MAX: usize = 3_407_872 - 128;
 /// Most columns and rows.
 pub const PICTURE_SIDE_MAX: u32 = 8192;
 
-/// What a picture says of itself. Its points follow.
+/// The head of a picture. Its points follow.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout,
 )]
 #[repr(C)]
 pub struct PictureHead {
-    /// Counts the pictures from 1: those that were missed, dropped or broken are gaps.
+    /// Counts the pictures from 1. Pictures that were missed, dropped or broken are gaps.
     pub number: u64,
     /// When it was taken or decoded, monotonic ns.
     pub time_ns: u64,
     /// When it is to be seen, ns from the beginning of the film.
     pub position_ns: u64,
-    /// For how long; 0: not known.
+    /// Duration, ns; 0: not known.
     pub duration_ns: u64,
     /// How long it took to be decoded or drawn, ns.
     pub decode_ns: u64,
-    /// How long the whole film lasts; 0: not known.
+    /// Duration of the whole film, ns; 0: not known.
     pub film_ns: u64,
-    /// The number of the last order that it follows.
+    /// The number of the last order that was obeyed before it was sent.
     pub serial: u32,
     /// [`PixelFormat`].
     pub format: u32,
@@ -35,23 +35,23 @@ pub struct PictureHead {
     pub width: u32,
     /// Rows.
     pub height: u32,
-    /// Where each plane begins, bytes from the first one of the points.
+    /// Start of each plane, in bytes from the first byte of the points.
     pub offset: [u32; 3],
     /// Bytes from one row of a plane to the next.
     pub stride: [u32; 3],
     /// How often its points were copied since they were decoded.
     pub copies: u32,
-    /// Packets that wait to be decoded behind it.
+    /// Count of packets that wait to be decoded after it.
     pub waiting: u32,
     /// Packets so far that were not decoded because they came too late.
     pub skipped: u32,
-    /// Packets so far that the decoder could make no picture of.
+    /// Packets so far from which the decoder could not make a picture.
     pub broken: u32,
-    /// Zero.
+    /// Always zero.
     pub reserved: [u32; 6],
 }
 
-/// How points are written.
+/// The format of points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum PixelFormat {
@@ -62,7 +62,7 @@ pub enum PixelFormat {
     /// Luma, blue and red difference, a plane each, one difference for four points; luma from 16 to
     /// 235 (ITU-R BT.601).
     Yuv420 = 2,
-    /// The same, from 0 to 255, as in JPEG.
+    /// As `Yuv420`, with all values from 0 to 255, as in JPEG.
     FullYuv420 = 3,
     /// One difference for two points of a row, from 0 to 255.
     FullYuv422 = 4,
@@ -73,7 +73,7 @@ pub enum PixelFormat {
 }
 
 /// A plane: bytes of a sample, and how many columns and rows of the picture one of its samples
-/// stands for, as powers of two.
+/// covers, as powers of two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plane {
     /// Bytes of a sample.
@@ -106,7 +106,7 @@ pub const fn planes_of(format: PixelFormat) -> &'static [Plane] {
 }
 
 impl PixelFormat {
-    /// All of them, each at the place of its number.
+    /// All formats, indexed by number.
     pub const ALL: [PixelFormat; 7] = [
         PixelFormat::Nothing,
         PixelFormat::Rgb24,
@@ -118,12 +118,12 @@ impl PixelFormat {
     ];
 }
 
-/// A row of a plane: where it stands among the points, and its bytes.
+/// A row of a plane: its offset in the points, and its length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlaneRow {
-    /// Bytes from the first one of the points.
+    /// Offset in bytes from the first byte of the points.
     pub offset: usize,
-    /// Bytes.
+    /// Length in bytes.
     pub len: usize,
 }
 
@@ -131,7 +131,7 @@ impl PictureHead {
     /// The format.
     ///
     /// # Errors
-    /// There is none of this number; or a plane is not within the points.
+    /// There is no format with this number, or a plane is not within the points.
     pub fn check(&self) -> Result<PixelFormat, BadHead> {
         let known = PixelFormat::ALL.get(self.format as usize);
         let &format = known.ok_or(BadHead("a picture has a format that there is not"))?;
@@ -153,8 +153,8 @@ impl PictureHead {
         Ok(format)
     }
 
-    /// The row of a plane in which row `y` of the picture is. Of a head that was
-    /// [checked](PictureHead::check) it is within the points.
+    /// The row of a plane in which row `y` of the picture is. It is within the points if the head
+    /// was [checked](PictureHead::check).
     pub fn row(&self, plane: Plane, at: usize, y: u32) -> PlaneRow {
         let y = (y >> plane.rows_shift) as usize;
         PlaneRow {
@@ -163,10 +163,10 @@ impl PictureHead {
         }
     }
 
-    /// The same picture with its planes one behind the other, without gaps.
+    /// The same picture with its planes in sequence, without gaps.
     ///
     /// # Errors
-    /// They are too large for a place, or there are none.
+    /// The planes are too large for a place, or there are none.
     pub fn packed(mut self, format: PixelFormat) -> Result<PictureHead, BadHead> {
         (self.format, self.offset, self.stride) = (format as u32, [0; 3], [0; 3]);
         let mut offset = 0_u64;

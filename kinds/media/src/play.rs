@@ -1,6 +1,6 @@
-//! What who plays a film says, and what it is told.
+//! The state of a player, and the orders to it.
 
-/// What the clock of the sound does.
+/// The state of the player's clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u32)]
 pub enum PlayState {
@@ -9,7 +9,7 @@ pub enum PlayState {
     Waiting = 0,
     /// Sound is heard.
     Playing = 1,
-    /// It was told to stand.
+    /// It was paused by an order.
     Paused = 2,
     /// Sound is due, and there is none.
     Starved = 3,
@@ -18,7 +18,7 @@ pub enum PlayState {
 }
 
 impl PlayState {
-    /// All of them, each at the place of its number, with its word.
+    /// All states, indexed by number, with their words.
     pub const ALL: [(PlayState, &str); 5] = [
         (PlayState::Waiting, "waiting"),
         (PlayState::Playing, "playing"),
@@ -27,19 +27,19 @@ impl PlayState {
         (PlayState::Ended, "ended"),
     ];
 
-    /// The state of a number, and its word; a number that there is not is `Waiting`.
+    /// The state with this number, and its word. An unknown number is `Waiting`.
     pub fn of(number: u32) -> (PlayState, &'static str) {
         PlayState::ALL.get(number as usize).copied().unwrap_or(PlayState::ALL[0])
     }
 }
 
-/// What who watches wants.
+/// An order of the viewer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Order {
-    /// Stand.
+    /// Pause.
     Pause = 0,
-    /// Go on.
+    /// Go on playing.
     Play = 1,
     /// Go to another place in the film.
     Seek = 2,
@@ -48,7 +48,7 @@ pub enum Order {
 }
 
 impl Order {
-    /// All of them, each at the place of its number, with its word.
+    /// All orders, indexed by number, with their words.
     pub const ALL: [(Order, &str); 4] = [
         (Order::Pause, "pause"),
         (Order::Play, "play"),
@@ -56,7 +56,7 @@ impl Order {
         (Order::Speed, "speed"),
     ];
 
-    /// The order of a number.
+    /// The order with this number.
     pub fn of(number: u32) -> Option<Order> {
         Order::ALL.get(number as usize).map(|row| row.0)
     }

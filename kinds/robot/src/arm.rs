@@ -1,8 +1,9 @@
-//! An arm, read from a URDF file: its geometry as the closed form wants it, its limits.
+//! An arm, read from a URDF file: its geometry in the form that the closed form needs, and its
+//! limits.
 //!
 //! The file must describe a serial chain with six revolute joints whose base is ortho-parallel
-//! (axis 1 vertical, axes 2 and 3 across it) and whose last three axes meet in one point. All
-//! joints at zero, the arm lies in the xz plane. What does not fit is named.
+//! (axis 1 vertical, axes 2 and 3 across it) and whose last three axes meet in one point. With all
+//! joints at zero, the arm is in the xz plane. The error names what does not fit.
 
 use std::f64::consts::PI;
 use std::path::Path;
@@ -18,7 +19,7 @@ use super::kinematics::{JointLimits, Joints, Margins, Solver};
 use super::workspace::{BOX_MAX_MM, BOX_MIN_MM, FLOOR_MM};
 use crate::file;
 
-/// Largest URDF file that is read, bytes: far above any arm without meshes, far below a mistake.
+/// Largest URDF file that is read, bytes. Far above any arm without meshes.
 pub const URDF_BYTES_MAX: u64 = 1 << 20;
 
 /// Lengths and directions that must agree may differ by this much (m, or sine of an angle).
@@ -28,7 +29,7 @@ const TOLERANCE: f64 = 1e-6;
 pub const ARM: Parameter = Parameter::new("arm", ParameterType::Path)
     .doc("URDF of the arm: a serial chain with six revolute joints and a spherical wrist.");
 
-/// Parameter: where the arm stands at first.
+/// Parameter: joint angles of the arm at the start.
 pub const HOME_DEG: Parameter = Parameter::new(
     "home_deg",
     ParameterType::Numbers { count_min: 6, count_max: 6, min: -720.0, max: 720.0 },
@@ -51,14 +52,14 @@ pub const SHOULDER_M: Parameter =
         .unit("m")
         .doc("Least distance of the wrist centre from axis 1.");
 
-/// All parameters that say where the arm and its flange may be.
+/// All parameters that define where the arm and its flange may be.
 pub const PLACE: [Parameter; 7] =
     [ARM, HOME_DEG, SINGULARITY_DEG, SHOULDER_M, FLOOR_MM, BOX_MIN_MM, BOX_MAX_MM];
 
 /// The solver that parameters [`ARM`], [`SINGULARITY_DEG`] and [`SHOULDER_M`] describe.
 ///
 /// # Errors
-/// If the file cannot be read or describes no such arm.
+/// The file cannot be read or describes no such arm.
 pub fn solver(parameters: &Parameters<'_>) -> Result<Solver, Fault> {
     let margins = Margins {
         angle_rad: parameters.number("singularity_deg").to_radians(),
@@ -70,7 +71,7 @@ pub fn solver(parameters: &Parameters<'_>) -> Result<Solver, Fault> {
 /// Parameter [`HOME_DEG`] in rad, within the arm's limits.
 ///
 /// # Errors
-/// If the arm may not stand there.
+/// The arm may not be there.
 pub fn home(parameters: &Parameters<'_>, solver: &Solver) -> Result<Joints, Fault> {
     let home = joints_rad(parameters.numbers("home_deg"));
     solver
@@ -86,7 +87,7 @@ pub fn joints_rad(angles_deg: &[f64]) -> Joints {
 /// Reads an arm.
 ///
 /// # Errors
-/// If the file cannot be read or describes no arm that fits.
+/// The file cannot be read or describes no arm that fits.
 pub fn read(path: &Path, margins: Margins) -> Result<Solver, Fault> {
     Ok(of_file(path, margins)?.1)
 }
@@ -109,7 +110,7 @@ fn of_text(text: &str, margins: Margins) -> Result<(KinematicChain, Solver), Fau
     Ok((chain, solver))
 }
 
-/// The six joints from base to flange, and what follows the last one.
+/// The six joints from base to flange, and the flange after the last joint.
 pub struct KinematicChain {
     origins: [Pose; 6],
     axes: [DVec3; 6],
@@ -118,16 +119,17 @@ pub struct KinematicChain {
 }
 
 impl KinematicChain {
-    /// Reads an arm as [`read`] does, with the same demands.
+    /// Reads an arm as [`read`] does, with the same requirements.
     ///
     /// # Errors
     /// As for [`read`].
     pub fn read(path: &Path) -> Result<KinematicChain, Fault> {
-        // Margins are demands on poses, not on a file.
+        // Margins are requirements on poses, not on a file.
         Ok(of_file(path, Margins { angle_rad: 0.0, shoulder_m: 0.0 })?.0)
     }
 
-    /// Follows the file's joints from the root to the end; fixed joints become part of the next.
+    /// Follows the file's joints from the root to the end. Fixed joints become part of the next
+    /// joint.
     fn of(robot: &Robot) -> Result<KinematicChain, Fault> {
         let is_child = |link: &str| robot.joints.iter().any(|joint| joint.child.link == link);
         let root = robot.links.iter().find(|link| !is_child(&link.name));
@@ -248,7 +250,7 @@ impl KinematicChain {
         })
     }
 
-    /// The proof that file and solver mean the same arm.
+    /// Checks that file and solver describe the same arm.
     fn compare(&self, solver: &Solver) -> Result<(), Fault> {
         for joints in [[0.0; 6], [0.3, -0.2, 0.4, 0.5, -0.6, 0.7], [-1.0, 0.5, -0.9, 2.0, 1.0, 3.0]]
         {

@@ -1,4 +1,4 @@
-//! Kind `ethercat_master`: one frame per cycle, drives brought up and watched.
+//! Kind `ethercat_master`: sends one frame per cycle, starts the drives and supervises them.
 
 use std::f64::consts::TAU;
 
@@ -121,14 +121,14 @@ struct Master {
     index: u8,
     /// Index of the last datagram that came back.
     answered: Option<u8>,
-    /// Of the targets that the drives shall follow, 0 while they follow none.
+    /// Number of the targets that the drives shall follow; 0 while they follow none.
     sequence: u64,
-    /// The same, of each datagram under way.
+    /// The same number for each datagram under way.
     sequences: [u64; 256],
     /// Cycles in a row without a frame.
     lost: u64,
     lost_total: u64,
-    /// What was wrong with the last frame that came, if it was none of ours.
+    /// What was wrong with the last frame that came, if it was not one of ours.
     bad: Option<BadFrame>,
     reports: [DriveFeedback; DRIVES],
     states: [DriveState; DRIVES],
@@ -158,13 +158,13 @@ impl Node for Master {
 }
 
 impl Master {
-    /// Takes the frame that came back; true if there is one that answers one of ours.
+    /// Takes the frame that came back. Returns true if a frame answers one of ours.
     fn receive(&mut self, io: &mut Io<'_>, cycle: &Cycle) -> Result<bool, Fault> {
         let mut frame = *io.read::<Frame>(FRAME);
         let checked =
             (io.fresh(FRAME) == Fresh::New).then(|| CheckedFrame::new(frame.payload_mut()));
         let answers = |view: &CheckedFrame<'_>| {
-            // Indices run around at 256: what is older than half of that answers nothing.
+            // Indices wrap around at 256: a frame older than half of that answers nothing.
             let age = self.index.wrapping_sub(view.index());
             Some(view.index()) != self.answered && (1..128).contains(&age)
         };
@@ -206,7 +206,7 @@ impl Master {
         Ok(true)
     }
 
-    /// Faults on what must not be while the machine runs.
+    /// Faults on states that must not occur while the machine runs.
     fn supervise(&self, cycle: &Cycle) -> Result<(), Fault> {
         if !self.operational {
             let late = cycle.number >= self.startup_cycles;
@@ -252,7 +252,8 @@ impl Master {
         }
     }
 
-    /// What the drives shall follow: the targets once all are enabled, where they are before that.
+    /// Sets what the drives shall follow: the targets once all are enabled, their present positions
+    /// before that.
     fn take_targets(&mut self, io: &Io<'_>, heard: bool) -> Result<(), Fault> {
         let targets = io.read::<JointTargets>(IN);
         let enabled = self.states.iter().all(|&state| state == DriveState::OperationEnabled);
@@ -294,7 +295,8 @@ impl Master {
                 f64::from(report.velocity_counts_per_s) / self.counts_per_rad;
             feedback.status[drive] = report.status;
         }
-        // A drive takes its position when a frame arrives: it then answers the frame before.
+        // A drive takes its position when a frame arrives, so the position answers the frame
+        // before.
         feedback.sequence = self.sequences[usize::from(answered.wrapping_sub(1))];
     }
 

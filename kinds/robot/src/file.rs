@@ -1,13 +1,14 @@
-//! Files that nodes read: never more of them than they may have.
+//! Reads files for nodes, up to a limit of bytes.
 
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-/// The bytes of a file. Its length is not asked for: a device has none, and no end either.
+/// The bytes of a file. The length of the file is not used: a device reports none and may never
+/// end.
 ///
 /// # Errors
-/// Why it cannot be read; or that it has more than `bytes_max`.
+/// Why it cannot be read, or that it has more than `bytes_max` bytes.
 pub(crate) fn read(file: &Path, bytes_max: u64) -> Result<Vec<u8>, String> {
     let mut bytes = Vec::new();
     let all = File::open(file).and_then(|file| file.take(bytes_max + 1).read_to_end(&mut bytes));

@@ -1,4 +1,4 @@
-//! Kind `ik`: joint targets for Cartesian targets, on the branch that the arm already is.
+//! Kind `ik`: joint targets for Cartesian targets, on the branch that the arm is already on.
 
 use rs_opw_kinematics::kinematic_traits::Pose;
 use sinew_core::catalogue::{Kind, Port, RunsIn, Signal};

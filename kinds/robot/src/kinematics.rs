@@ -1,10 +1,10 @@
 //! Inverse kinematics of an arm with ortho-parallel base and spherical wrist, without allocating.
 //!
-//! The closed form and its names (a1, a2, b, c1..c4) are those of M. Brandstötter, A. Angerer,
-//! M. Hofbaur: "An Analytical Solution of the Inverse Kinematics Problem of Industrial Serial
+//! The closed form and its names (a1, a2, b, c1..c4) are those of M. Brandstötter, A. Angerer, M.
+//! Hofbaur: "An Analytical Solution of the Inverse Kinematics Problem of Industrial Serial
 //! Manipulators with an Ortho-parallel Basis and a Spherical Wrist", Austrian Robotics Workshop
-//! 2014. `rs-opw-kinematics` solves the same, but answers with a `Vec`, which a cycle must not
-//! allocate; its forward kinematics does not and is used as it is.
+//! 2014. `rs-opw-kinematics` solves the same problem, but returns a `Vec`, which a cycle must not
+//! allocate. Its forward kinematics does not allocate and is used here.
 
 use std::f64::consts::{PI, TAU};
 use std::fmt;
@@ -17,7 +17,7 @@ use rs_opw_kinematics::parameters::opw_kinematics::Parameters;
 /// Six joint angles, rad.
 pub type Joints = [f64; 6];
 
-/// What the maker says of one joint.
+/// The manufacturer's limits of one joint.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct JointLimits {
     /// Least angle.
@@ -31,7 +31,8 @@ pub struct JointLimits {
 /// How near the arm may come to a singularity.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Margins {
-    /// Least angle of wrist (axis 4 to axis 6) and elbow (upper arm to forearm) from straight.
+    /// Least angle of wrist (axis 4 to axis 6) and elbow (upper arm to forearm) from the straight
+    /// position.
     pub angle_rad: f64,
     /// Least distance of the wrist centre from axis 1.
     pub shoulder_m: f64,
@@ -115,19 +116,20 @@ impl Solver {
     /// A solver.
     ///
     /// # Panics
-    /// If a joint offset lies outside ±2π or is not finite.
+    /// A joint offset is outside ±2π or not finite.
     pub fn new(parameters: Parameters, limits: [JointLimits; 6], margins: Margins) -> Solver {
         Solver { parameters, opw: OPWKinematics::new(parameters), limits, margins }
     }
 
     /// Pose of the flange.
     pub fn forward(&self, joints: &Joints) -> Pose {
-        // Angles that are not finite give no pose; the origin is then far from any target.
+        // Angles that are not finite give no pose. The origin, which is far from any target, stands
+        // for it.
         self.opw.try_forward(joints).unwrap_or(Pose::IDENTITY)
     }
 
     /// All branches that reach `pose`, each angle in -π to π: shoulder front and back, elbow up and
-    /// down, wrist plain and flipped. Limits are not looked at. Does not allocate.
+    /// down, wrist plain and flipped. Limits are not checked. Does not allocate.
     pub fn inverse(&self, pose: &Pose) -> Branches {
         let p = &self.parameters;
         let mut branches = Branches { joints: [[0.0; 6]; 8], count: 0 };
@@ -150,22 +152,22 @@ impl Solver {
         branches
     }
 
-    /// The branch nearest to `previous` that reaches `pose`, if the arm may stand there and get
-    /// there within `period_s`. Of an angle's whole turns the nearest counts, within limits or not:
-    /// the others are more than half a turn away. Does not allocate.
+    /// The branch nearest to `previous` that reaches `pose`, if the arm may be there and get there
+    /// within `period_s`. Of the whole turns of an angle only the nearest is tried, within limits
+    /// or not, as the others are more than half a turn away. Does not allocate.
     ///
     /// # Errors
-    /// The first reason why not; a speed only where there is no other.
+    /// The first reason why not. A speed is the reason only if there is no other.
     pub fn follow(&self, pose: &Pose, previous: &Joints, period_s: f64) -> Result<Joints, Trouble> {
         let joints = self.stand(pose, previous)?;
         self.check_speed(&joints, previous, period_s)?;
         Ok(joints)
     }
 
-    /// As [`Solver::follow`], however far the joints have to turn.
+    /// Like [`Solver::follow`], without a limit of the joints' speed.
     ///
     /// # Errors
-    /// The first reason why the arm may not stand there.
+    /// The first reason why the arm may not be there.
     pub fn stand(&self, pose: &Pose, previous: &Joints) -> Result<Joints, Trouble> {
         let centre = self.wrist_centre(pose);
         let distance_m = centre.x.hypot(centre.y);
@@ -186,7 +188,7 @@ impl Solver {
         Ok(joints)
     }
 
-    /// Whether any branch reaches `pose`, whatever stands in its way.
+    /// Whether any branch reaches `pose`, regardless of limits.
     ///
     /// # Errors
     /// [`Trouble::Unreachable`]
@@ -207,7 +209,7 @@ impl Solver {
         let upper =
             (distance * distance + p.c2 * p.c2 - forearm * forearm) / (2.0 * distance * p.c2);
         let bend = (distance * distance - p.c2 * p.c2 - forearm * forearm) / (2.0 * p.c2 * forearm);
-        // Not a number (the shoulder's cylinder cannot be left) fails these comparisons, too.
+        // NaN (the shoulder's cylinder cannot be left) fails these comparisons too.
         if !(upper.abs() <= 1.0 && bend.abs() <= 1.0) {
             return None;
         }
@@ -226,7 +228,7 @@ impl Solver {
         }
     }
 
-    /// From the angles of the closed form to those of the joints.
+    /// Converts the angles of the closed form to joint angles.
     fn joints_of(&self, angles: Joints) -> Joints {
         let p = &self.parameters;
         std::array::from_fn(|i| {
@@ -289,7 +291,7 @@ impl Branches {
     }
 }
 
-/// Angles of joint 4, 5 and 6 for an arm whose first three joints stand: plain and flipped.
+/// Angles of joint 4, 5 and 6, given the first three joints: plain and flipped.
 fn wrists(pose: &Pose, (s1, c1): SinCos, (s23, c23): SinCos) -> [[f64; 3]; 2] {
     let x = pose.rotation * DVec3::X;
     let y = pose.rotation * DVec3::Y;
@@ -303,7 +305,7 @@ fn wrists(pose: &Pose, (s1, c1): SinCos, (s23, c23): SinCos) -> [[f64; 3]; 2] {
     [[q4, q5, q6], [q4 + PI, -q5, q6 - PI]]
 }
 
-/// The same direction within -π to π.
+/// The same direction as an angle within -π to π.
 fn wrapped(angle: f64) -> f64 {
     angle - TAU * (angle / TAU).round()
 }

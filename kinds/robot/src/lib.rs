@@ -1,7 +1,7 @@
 //! The node kinds of the machines that come with Sinew, in one table. A six-axis arm: planner,
 //! inverse kinematics, fieldbus master, and the drives that it commands. A base on two wheels, also
-//! among obstacles, and what follows a path with it. What limits either when others say where it
-//! shall go.
+//! among obstacles, and a follower of paths for it. Limiters for both, for goals that come from
+//! outside.
 
 pub mod arm;
 pub mod drives;

@@ -1,9 +1,9 @@
-//! A motion in space, or around an axis, that is limited in its speed and in the change of that.
-//! A velocity is one too: it moves by the acceleration, and that changes by the jerk.
+//! A motion in space, or around an axis, with limits of its speed and acceleration. It also serves
+//! for a velocity: then its speed is the acceleration and its acceleration is the jerk.
 
 use rs_opw_kinematics::glam::DVec3;
 
-/// How fast it may be, and how fast that may change.
+/// The greatest speed, and the greatest change of speed.
 #[derive(Clone, Copy)]
 pub(crate) struct Limits {
     /// In units per s.
@@ -13,7 +13,7 @@ pub(crate) struct Limits {
 }
 
 impl Limits {
-    /// In another unit.
+    /// The limits in another unit.
     pub(crate) fn scaled(self, factor: f64) -> Limits {
         Limits { speed: self.speed * factor, acceleration: self.acceleration * factor }
     }
@@ -22,7 +22,7 @@ impl Limits {
 /// A motion in space, or around an axis.
 #[derive(Clone, Copy)]
 pub(crate) struct Limited {
-    /// Of the motion.
+    /// The limits of the motion.
     pub(crate) limits: Limits,
     /// In units per s.
     pub(crate) speed: DVec3,
@@ -31,8 +31,9 @@ pub(crate) struct Limited {
 impl Limited {
     /// How far it goes in a period, with this way to go; `None`: it brakes.
     ///
-    /// It never goes faster than it could still brake from in front of the goal. In a period it
-    /// brakes by a whole step at most, so a goal that is nearer than that step is taken at once.
+    /// It is never faster than the speed from which it can still brake before the goal. In a period
+    /// it brakes by a whole step at most, so a goal that is nearer than that step is reached at
+    /// once.
     pub(crate) fn step(&mut self, way: Option<DVec3>, period_s: f64) -> DVec3 {
         let most = self.limits.acceleration * period_s;
         let wanted = way.map_or(DVec3::ZERO, |way| self.wanted(way, most, period_s));
@@ -41,11 +42,11 @@ impl Limited {
         self.speed * period_s
     }
 
-    /// How far it goes from now on if it brakes.
+    /// How far it still goes if it brakes from now on.
     pub(crate) fn way_to_rest(&self, period_s: f64) -> DVec3 {
         let most = self.limits.acceleration * period_s;
         let speed = self.speed.length();
-        // Steps in which it still moves: speed - most, speed - 2 most and so on.
+        // Count of steps in which it still moves: speed - most, speed - 2 most and so on.
         let steps = (speed / most).floor();
         let far = (speed - most * (steps + 1.0) / 2.0) * steps * period_s;
         self.speed.normalize_or_zero() * far
@@ -53,7 +54,7 @@ impl Limited {
 
     fn wanted(&self, way: DVec3, most: f64, period_s: f64) -> DVec3 {
         let far = way.length();
-        // What it goes while it brakes from v in steps of `most`: (v2 / most + v) * period / 2.
+        // Its way while it brakes from v in steps of `most`: (v2 / most + v) * period / 2.
         let braking = (most * most / 4.0 + 2.0 * most * far / period_s).sqrt() - most / 2.0;
         let speed = self.limits.speed.min(braking).min(far / period_s);
         way.normalize_or_zero() * speed

@@ -1,4 +1,4 @@
-//! What crosses the links of the arm, and of the base.
+//! The messages on the links of the arm, and of the base.
 
 use rs_opw_kinematics::glam::{DQuat, DVec3};
 use rs_opw_kinematics::kinematic_traits::Pose;
@@ -6,16 +6,16 @@ use rs_opw_kinematics::kinematic_traits::Pose;
 /// Bytes that a [`Frame`] can hold.
 pub const FRAME_BYTES_MAX: usize = 184;
 
-/// [`CartesianTarget::flags`]: the tool is under way, else it holds its place.
+/// [`CartesianTarget::flags`]: the tool is under way. Otherwise it holds its place.
 pub const TARGET_MOVING: u64 = 1;
 
 /// [`AxisFeedback::flags`]: the values came with this cycle's frame.
 pub const FEEDBACK_VALID: u32 = 1;
 /// [`AxisFeedback::flags`]: every drive was brought to `operation enabled` and is told to follow
-/// its targets; not while the graph stops.
+/// its targets. Not set while the graph stops.
 pub const FEEDBACK_OPERATIONAL: u32 = 2;
 
-/// [`PlannerCommand::what`]: take the path with number `path`, once this lap is done.
+/// [`PlannerCommand::what`]: take the path with number `path` after this lap.
 pub const PLANNER_CHOOSE: u32 = 1;
 /// [`PlannerCommand::what`]: slow down on the path to a standstill, and wait there.
 pub const PLANNER_PAUSE: u32 = 2;
@@ -28,11 +28,11 @@ pub const OBSTACLES_MAX: usize = 64;
 /// Most points of [`PathPoints`].
 pub const POINTS_MAX: usize = 64;
 
-/// [`PathProgress::state`]: it does not know where it is, or how far it can see, and stands.
+/// [`PathProgress::state`]: its place or its ranges are unknown, and it stands.
 pub const FOLLOWER_WAITS: u32 = 0;
 /// [`PathProgress::state`]: it drives as fast as the path allows.
 pub const FOLLOWER_DRIVES: u32 = 1;
-/// [`PathProgress::state`]: something is near; it slows down, or stands.
+/// [`PathProgress::state`]: something is near, so it slows down or stands.
 pub const FOLLOWER_SLOWED: u32 = 2;
 /// [`PathProgress::state`]: it is at the end of the path.
 pub const FOLLOWER_ARRIVED: u32 = 3;
@@ -46,15 +46,15 @@ sinew_core::message! {
         pub orientation_xyzw: [f64; 4],
         /// Speed along the path.
         pub path_speed_m_per_s: f64,
-        /// Counts the targets, from 1; the feedback names the one that it answers.
+        /// Counts the targets, from 1. The feedback names the target that it answers.
         pub sequence: u64,
         /// A sum of `TARGET_*`.
         pub flags: u64,
     }
 
-    /// What people ask of the path planner.
+    /// A command to the path planner, from a person or a program.
     pub struct PlannerCommand {
-        /// Counts the commands of who sends them, from 1.
+        /// Counts the commands of a sender, from 1.
         pub sequence: u64,
         /// One of `PLANNER_*`.
         pub what: u32,
@@ -74,23 +74,23 @@ sinew_core::message! {
 
     /// An Ethernet frame without its check sequence.
     pub struct Frame {
-        /// The bytes; only the first `length` mean something.
+        /// The bytes. Only the first `length` are valid.
         pub bytes: [u8; FRAME_BYTES_MAX],
-        /// How many.
+        /// Count of valid bytes.
         pub length: u32,
-        /// Zero.
+        /// Always zero.
         pub reserved: u32,
     }
 
-    /// What the drives say of themselves.
+    /// The state of the drives, as they report it.
     pub struct AxisFeedback {
         /// Axis 1 to 6, rad.
         pub position_rad: [f64; 6],
         /// Axis 1 to 6, rad/s.
         pub velocity_rad_per_s: [f64; 6],
         /// [`CartesianTarget::sequence`] of the target that the drives had been told to reach by
-        /// the moment when the positions were taken; 0 while they had none, and when they were told
-        /// to stop.
+        /// the moment when the positions were taken. 0 while they had no target, and when they were
+        /// told to stop.
         pub sequence: u64,
         /// CiA 402 status words.
         pub status: [u16; 6],
@@ -98,7 +98,7 @@ sinew_core::message! {
         pub flags: u32,
     }
 
-    /// How fast something shall move and turn, seen from itself: x ahead, y to the left, z up.
+    /// How fast something shall move and turn, in its own frame: x ahead, y to the left, z up.
     pub struct TwistTarget {
         /// Along x, y and z, m/s.
         pub linear_m_per_s: [f64; 3],
@@ -106,11 +106,11 @@ sinew_core::message! {
         pub angular_rad_per_s: [f64; 3],
     }
 
-    /// What a base with a left and a right wheel knows of itself.
+    /// The state of a base with a left and a right wheel, as it measures or computes it.
     pub struct BaseState {
-        /// Where it is, seen from where it began or from the origin of its plane: x, y and z, m.
+        /// Position relative to its start or to the origin of its plane: x, y and z, m.
         pub position_m: [f64; 3],
-        /// How it is turned there: unit quaternion x, y, z, w.
+        /// Orientation in the same frame: unit quaternion x, y, z, w.
         pub orientation_xyzw: [f64; 4],
         /// How fast it moves along its own x, y and z, m/s.
         pub linear_m_per_s: [f64; 3],
@@ -122,43 +122,43 @@ sinew_core::message! {
         pub wheel_velocity_rad_per_s: [f64; 2],
     }
 
-    /// How far it is to whatever comes next, as sensors of a base see it.
+    /// Distances to the nearest thing in each direction, as sensors of a base measure them.
     pub struct Ranges {
         /// Straight ahead, to the left and to the right of that, m.
         pub range_m: [f64; 3],
     }
 
-    /// What stands on a plane, and what drives there.
+    /// The obstacles on a plane, and the size of the base that drives there.
     pub struct PlaneMap {
-        /// Of the fence: least x and y, greatest x and y, m.
+        /// The fence: least x and y, greatest x and y, m.
         pub fence_m: [f64; 4],
-        /// Of each round obstacle x, y and radius, m.
+        /// The round obstacles: x, y and radius of each, m.
         pub obstacles_m: [f64; 3 * OBSTACLES_MAX],
-        /// How many obstacles there are; numbers behind them mean nothing.
+        /// Count of obstacles. Numbers after them have no meaning.
         pub count: u64,
         /// Radius of the base that drives there, m.
         pub base_radius_m: f64,
     }
 
-    /// The path that is followed.
+    /// The path to follow.
     pub struct PathPoints {
-        /// Of each point x and y, m.
+        /// x and y of each point, m.
         pub points_m: [f64; 2 * POINTS_MAX],
-        /// How many points there are; numbers behind them mean nothing.
+        /// Count of points. Numbers after them have no meaning.
         pub count: u32,
-        /// Whether it goes on from the last to the first: 1.
+        /// 1 if the path goes on from its last point to the first.
         pub repeats: u32,
     }
 
-    /// How far somebody is on a path.
+    /// The progress of a base on a path.
     pub struct PathProgress {
-        /// Where to it drives: x and y, m.
+        /// Where it drives to: x and y, m.
         pub goal_m: [f64; 2],
-        /// Along the path since its first point, m.
+        /// Way along the path since its first point, m.
         pub way_m: f64,
-        /// Along the path to its last point, m.
+        /// Way along the path to its last point, m.
         pub left_m: f64,
-        /// Rounds that are done.
+        /// Count of complete rounds.
         pub rounds: u32,
         /// One of `FOLLOWER_*`.
         pub state: u32,
@@ -166,7 +166,7 @@ sinew_core::message! {
 }
 
 impl CartesianTarget {
-    /// The pose. Numbers that are no rotation give the unit rotation.
+    /// The pose. Numbers that are no rotation give the identity rotation.
     pub fn pose(&self) -> Pose {
         let [x, y, z, w] = self.orientation_xyzw;
         let rotation = DQuat::from_xyzw(x, y, z, w);
@@ -182,12 +182,12 @@ impl CartesianTarget {
 }
 
 impl Frame {
-    /// The bytes that mean something; a length past the buffer is cut.
+    /// The valid bytes. A length past the buffer is cut.
     pub fn payload(&self) -> &[u8] {
         &self.bytes[..(self.length as usize).min(FRAME_BYTES_MAX)]
     }
 
-    /// As [`Frame::payload`], to be changed.
+    /// Like [`Frame::payload`], mutable.
     pub fn payload_mut(&mut self) -> &mut [u8] {
         &mut self.bytes[..(self.length as usize).min(FRAME_BYTES_MAX)]
     }

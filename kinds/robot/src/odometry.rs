@@ -1,6 +1,6 @@
-//! Kind `odometry`: where a base on two wheels is, by nothing but the turns of its wheels.
+//! Kind `odometry`: where a base on two wheels is, computed only from the turns of its wheels.
 //!
-//! Between two cycles the base is taken to go along an arc (Siegwart, Nourbakhsh, Scaramuzza,
+//! Between two cycles the base is assumed to move along an arc (Siegwart, Nourbakhsh, Scaramuzza,
 //! *Introduction to Autonomous Mobile Robots*, 2nd ed., 5.2.4).
 
 use sinew_core::catalogue::{Kind, Port, RunsIn, Signal};
@@ -104,13 +104,13 @@ mod tests {
         odometry.get::<BaseState>(OUT).expect("every cycle")
     }
 
-    /// The turns of both wheels for an arc around a centre to the left, by the way of each.
+    /// The turns of both wheels for an arc around a centre to the left, from the way of each wheel.
     fn turns(radius_m: f64, angle_rad: f64, wheel_m: f64, track_m: f64) -> [f64; 2] {
         [-0.5, 0.5].map(|side| (radius_m + side * track_m) * angle_rad / wheel_m)
     }
 
-    /// Arcs in a row, each against where it must end: its centre is known, and the ends are at its
-    /// radius from there. However an arc is cut into cycles.
+    /// Arcs in a row, each compared with the place where it must end: the centre is known, and both
+    /// ends are at the radius from it. The number of cycles in an arc does not matter.
     #[test]
     fn it_knows_arcs_exactly() {
         let mut random = fastrand::Rng::with_seed(11);
@@ -121,7 +121,7 @@ mod tests {
             let start_turn_rad = heading.to_string();
             let given = [("start_m", &*start_m), ("start_turn_rad", &start_turn_rad)];
             let mut odometry = odometry(&given);
-            // Wherever the wheels are at first.
+            // The wheels may begin at any angle.
             let mut wheels = [random.f64() * 100.0, random.f64() * -100.0];
             say(&mut odometry, wheels);
             let mut place = DVec2::from(start);

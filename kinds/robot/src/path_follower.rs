@@ -1,8 +1,8 @@
 //! Kind `path_follower`: drives a base on two wheels along points on a plane.
 //!
 //! Pure pursuit (Coulter, *Implementation of the Pure Pursuit Path Tracking Algorithm*,
-//! CMU-RI-TR-92-01, 1992): it drives along the arc that leads from where it is, as it is turned, to
-//! a goal on the path somewhat farther on.
+//! CMU-RI-TR-92-01, 1992): it drives along the arc that leads from its present place and direction
+//! to a goal on the path somewhat farther on.
 
 use rs_opw_kinematics::glam::DVec2;
 use sinew_core::catalogue::{Kind, Parameter, ParameterType, Port, RunsIn, Signal, number};
@@ -24,15 +24,15 @@ const OUT: usize = 2;
 const PROGRESS: usize = 3;
 const POINTS: usize = 4;
 
-/// With the goal farther to the side than this it turns where it stands, rad.
+/// If the goal is farther to the side than this, it turns on the spot first, rad.
 const TURN_FIRST_RAD: f64 = 1.0;
-/// The same where its sensors leave it no speed: what stands before it may not be on its way.
+/// The same limit if its sensors leave it no speed: the obstacle ahead may not be on its way.
 const TURN_FIRST_RAD_MIN: f64 = 0.1;
-/// So much of its speed it keeps when something is near beside its way.
+/// The share of its speed that it keeps when something is near beside its way.
 const BESIDE: f64 = 0.3;
-/// It looks for the nearest place of the path so many lookaheads farther on.
+/// It searches the nearest place of the path up to this many lookaheads farther on.
 const WINDOW: f64 = 2.0;
-/// Once arrived it stays so until it is so many tolerances away from the end.
+/// Once arrived it stays arrived until it is this many tolerances away from the end.
 const STAYS: f64 = 2.0;
 
 /// What the compiler knows of the kind.
@@ -127,7 +127,7 @@ fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Node>, Fault> {
     }))
 }
 
-/// How it drives along the path.
+/// The parameters of its drive along the path.
 struct Pursuit {
     speed_m_per_s: f64,
     lookahead_m: f64,
@@ -170,15 +170,15 @@ struct PathFollower {
     track: Track,
     points: PathPoints,
     pursuit: Pursuit,
-    /// Whether sensors are linked.
+    /// Whether range sensors are linked.
     has_ranges: bool,
-    /// Along the path, how far it is.
+    /// How far along the path it is.
     way_m: f64,
     rounds: u32,
     has_arrived: bool,
 }
 
-/// How fast to move and turn.
+/// Speed of movement and of turn.
 type Twist = (f64, f64);
 
 impl Node for PathFollower {
@@ -226,11 +226,11 @@ impl Node for PathFollower {
 }
 
 impl PathFollower {
-    /// Looks for the nearest place of the path, from where it was on. Says how far that is.
+    /// Finds the nearest place of the path, from the last one on. Returns the distance to it.
     fn find(&mut self, at_m: DVec2) -> f64 {
         let (way_m, off_m) =
             self.track.nearest(at_m, self.way_m, WINDOW * self.pursuit.lookahead_m);
-        // From farther away another place of the path may be nearer by chance.
+        // From farther away another place of the path may by chance be nearer.
         if off_m <= self.pursuit.lookahead_m {
             self.way_m = way_m;
             if self.track.repeats && self.way_m >= self.track.length_m {
@@ -241,7 +241,7 @@ impl PathFollower {
         at_m.distance(self.track.at(self.way_m))
     }
 
-    /// Where to: back to the path, if that is farther away than the goal would be.
+    /// The goal: ahead on the path, or back to the path if that is farther away than the lookahead.
     fn goal(&self, off_m: f64) -> DVec2 {
         let is_near = off_m <= self.pursuit.lookahead_m;
         self.track.at(if is_near { self.way_m + self.pursuit.lookahead_m } else { self.way_m })
@@ -266,7 +266,7 @@ impl PathFollower {
             let state = if free < 1.0 { FOLLOWER_SLOWED } else { FOLLOWER_DRIVES };
             return ((0.0, turn_rad_per_s), state);
         }
-        // Half a tolerance of reserve: it shall arrive, not come nearer for ever.
+        // Half a tolerance is a reserve, so that it arrives and does not come nearer for ever.
         let brakes = |end_m: f64| {
             (2.0 * self.pursuit.deceleration_m_per_s2
                 * (end_m - self.pursuit.tolerance_m / 2.0).max(0.0))
@@ -275,20 +275,20 @@ impl PathFollower {
         let on_path = self.pursuit.speed_m_per_s.min(end_m.map_or(f64::INFINITY, brakes));
         let speed = on_path.min(self.pursuit.speed_m_per_s * free);
         let state = if speed < on_path { FOLLOWER_SLOWED } else { FOLLOWER_DRIVES };
-        // The arc through the goal has this curvature: 2 y / d2.
+        // The curvature of the arc through the goal: 2 y / d2.
         let curvature = 2.0 * to_goal_m.y / (distance_m * distance_m).max(f64::MIN_POSITIVE);
         let speed = speed.min(self.pursuit.turn_speed_rad_per_s / curvature.abs());
         let turn = speed * curvature;
         ((speed, turn), state)
     }
 
-    /// To the end, along the path or straight, whichever is longer.
+    /// Distance to the end, along the path or straight, whichever is longer.
     fn end_m(&self, at_m: DVec2) -> f64 {
         let left_m = self.track.length_m - self.way_m;
         left_m.max(at_m.distance(self.track.at(self.track.length_m)))
     }
 
-    /// How much of its speed the sensors leave it: 0 to 1.
+    /// The share of its speed that the sensors leave it: 0 to 1.
     fn free(&self, [ahead_m, left_m, right_m]: [f64; 3]) -> f64 {
         let part = |m: f64| {
             ((m - self.pursuit.stop_m) / (self.pursuit.slow_m - self.pursuit.stop_m))

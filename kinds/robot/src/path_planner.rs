@@ -1,4 +1,5 @@
-//! Kind `path_planner`: where the tool shall be, cycle by cycle, and whether it is there.
+//! Kind `path_planner`: the place where the tool shall be in each cycle, and a check that it is
+//! there.
 
 mod pacing;
 mod wishes;
@@ -39,32 +40,34 @@ const PATH_CHOSEN: usize = 7;
 const PAUSED: usize = 8;
 const COMMANDS_IGNORED: usize = 9;
 
-/// Targets that are kept until the feedback answers them; what is older is a fault.
+/// Count of targets that are kept until the feedback answers them. Feedback of an older one is a
+/// fault.
 const HISTORY: usize = 256;
 
-/// Most poses that are tried on the arm before the first cycle. A path that takes longer is tried
-/// in wider steps, so that checking a graph stays quick; `ik` still looks at every target.
+/// Most poses of a path that are tried on the arm before the first cycle. A path that takes longer
+/// is tried in wider steps, so that checking a graph stays quick. `ik` still checks every target.
 const TRIED_MAX: f64 = 20_000.0;
 
-/// Widest of these steps: in this time no joint turns so far that another branch becomes nearer.
+/// Widest of these steps: within it no joint turns so far that another branch becomes nearer.
 const TRIED_STEP_S_MAX: f64 = 0.1;
 
-/// Longest way from home and once around. A path that takes longer is a mistake of units.
+/// Longest time from home and once around. A path that takes longer is a mistake of units.
 const DURATION_S_MAX: f64 = 24.0 * 3600.0;
 
-/// Periods in a row without feedback, or lost, that do not matter: a frame may be late. After more
-/// without feedback the path slows down as for a pause, so that the target does not go far from an
-/// arm that may not hear it; after more that were lost it begins anew at a standstill, for that is
-/// what drives do that hear nothing.
+/// Periods in a row that may be lost, or without feedback: a frame may be late. After more periods
+/// without feedback the path slows down as for a pause, so that the target does not move far from
+/// an arm that may not receive it. After more lost periods the path begins anew at a standstill,
+/// since drives without commands stop.
 const SILENT_MAX: u64 = 2;
 
-/// Other paths that people may choose; each is tried on the arm before the first cycle.
+/// Most other paths to choose from. Each is tried on the arm before the first cycle.
 const OTHER_PATHS_MAX: usize = 8;
 
-/// The tool has left a path if its joints stand at home again but for this, rad.
+/// The tool has left a path if its joints are at home again, within this, rad.
 const HOME_TOLERANCE_RAD: f64 = 1e-6;
 
-/// Joints slower than this stand still: well above the noise of a drive that holds its place.
+/// Joints slower than this count as still. It is well above the noise of a drive that holds its
+/// place.
 const STILL_RAD_PER_S: f64 = 0.005;
 
 /// What the compiler knows of the kind.
@@ -204,7 +207,7 @@ fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Node>, Fault> {
     }))
 }
 
-/// Reads a path, times it, tries it on the arm.
+/// Reads a path, times it, and tries it on the arm.
 fn read_path(
     name: &str,
     parameters: &Parameters<'_>,
@@ -240,8 +243,9 @@ fn bounds(parameters: &Parameters<'_>) -> ToolLimits {
 }
 
 /// Goes from home once around, and home again from a path that can be left, with the solver that
-/// `ik` uses. The error begins with the line; of several it is the one that makes the others: where
-/// the flange cannot be, then how the arm cannot stand, then what turns too fast.
+/// `ik` uses. The error begins with the line. If there are several errors, it is the most basic
+/// one: first that the flange cannot be there, then that the arm cannot, then that a joint turns
+/// too fast.
 fn try_out(
     motion: &mut Motion,
     can_leave: bool,
@@ -262,7 +266,7 @@ fn try_out(
     let step_s = (duration_s / TRIED_MAX).min(TRIED_STEP_S_MAX).max(period_s);
     let mut joints = *home;
     let (mut cannot_stand, mut too_fast) = (None, None);
-    // The first lap is enough: the others pass the same places.
+    // The first lap is enough, as the others pass the same places.
     while !motion.is_done() && !motion.is_home() && motion.lap() < 2 {
         motion.leave(can_leave && motion.lap() == 1);
         motion.advance(step_s);
@@ -301,24 +305,24 @@ fn try_out(
     Ok(())
 }
 
-/// What is wrong with a pose of the path, and where that is.
+/// The error for a pose of the path, with its place.
 fn at(line: usize, pose: &Pose, trouble: &dyn Display) -> Fault {
     let [x, y, z] = (pose.translation * 1e3).to_array();
     fault!("{line}: at x {x:.1} y {y:.1} z {z:.1} mm: {trouble}")
 }
 
-/// What the planner is at.
+/// What the planner is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// For the drives, at home.
+    /// Waiting at home until the drives are ready.
     Waiting,
     Moving,
-    /// For the arm, at the end.
+    /// Waiting at the end until the arm is still.
     Settling,
 }
 
 struct Planner {
-    /// By their numbers.
+    /// The paths, indexed by their numbers.
     paths: Vec<Motion>,
     /// Number of the path under way.
     current: usize,
@@ -329,12 +333,13 @@ struct Planner {
     following_rad: f64,
     /// Cycles in a row without feedback.
     silent: u64,
-    /// Periods that were lost before this cycle and before those that it followed too late.
+    /// Periods lost before this cycle, and before the cycles directly before it in which periods
+    /// were lost.
     lost: u64,
     pacing: Pacing,
-    /// Share of its speed that the path has, 0 to 1.
+    /// The share of full speed at which the path is followed, 0 to 1.
     pace: f64,
-    /// Of the last target.
+    /// Number of the last target.
     sequence: u64,
     /// Poses of the last targets, by sequence.
     history: [Pose; HISTORY],
@@ -425,7 +430,7 @@ impl Planner {
         }
     }
 
-    /// Goes on along the path, and from one path to the next.
+    /// Advances along the path, and from one path to the next.
     fn go_on(&mut self, time_s: f64) {
         let motion = &mut self.paths[self.current];
         motion.leave(self.wishes.chosen != self.current);
@@ -460,7 +465,7 @@ impl Planner {
     }
 }
 
-/// Angle between two orientations; exact for small ones, where the cosine says little.
+/// Angle between two orientations. It is exact for small angles, where the cosine is not.
 fn angle_between(a: &Pose, b: &Pose) -> f64 {
     let turn = a.rotation.inverse() * b.rotation;
     let half = turn.xyz().length().atan2(turn.w.abs());

@@ -1,4 +1,4 @@
-//! Places on a plane, the arcs between them, and how a graph writes them.
+//! Places on a plane, the arcs between them, and their form in a graph.
 
 use rs_opw_kinematics::glam::{DQuat, DVec2};
 use sinew_core::catalogue::{Parameter, ParameterType};
@@ -8,10 +8,10 @@ use std::f64::consts::TAU;
 
 use super::messages::BaseState;
 
-/// Farther away from the origin of its plane nothing is, m.
+/// Greatest distance from the origin of the plane along each axis, m.
 const FAR_M: f64 = 1e4;
 
-/// Parameter: where a base begins.
+/// Parameter: start position of a base.
 pub(crate) const START_M: Parameter = Parameter::new(
     "start_m",
     ParameterType::Numbers { count_min: 2, count_max: 2, min: -FAR_M, max: FAR_M },
@@ -20,23 +20,23 @@ pub(crate) const START_M: Parameter = Parameter::new(
 .unit("m")
 .doc("Place at the start: x and y.");
 
-/// Parameter: how it is turned there.
+/// Parameter: start direction of a base.
 pub(crate) const START_TURN_RAD: Parameter =
     Parameter::new("start_turn_rad", ParameterType::Number { min: -TAU, max: TAU })
         .or("0")
         .unit("rad")
         .doc("Direction at the start: 0 is along x, a quarter of a turn along y.");
 
-/// Where something is, and how it is turned.
+/// A position on the plane, and a direction.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct PlanarPlace {
     pub(crate) position_m: DVec2,
-    /// 0 to a whole turn; 0 is along x.
+    /// From 0 to a whole turn; 0 is along x.
     pub(crate) turn_rad: f64,
 }
 
 impl PlanarPlace {
-    /// Where a base begins, by [`START_M`] and [`START_TURN_RAD`].
+    /// Start of a base, from [`START_M`] and [`START_TURN_RAD`].
     pub(crate) fn start(parameters: &Parameters<'_>) -> PlanarPlace {
         PlanarPlace {
             position_m: DVec2::from_slice(parameters.numbers("start_m")),
@@ -44,8 +44,8 @@ impl PlanarPlace {
         }
     }
 
-    /// What a base says of itself; it stands upright. What is far off the plane is at its rim, so
-    /// that ways from there are numbers.
+    /// The place that a base reports; it is taken as upright. A place far off the plane is moved to
+    /// its rim, so that ways from there are numbers.
     pub(crate) fn of(state: &BaseState) -> PlanarPlace {
         let [_, _, z, w] = state.orientation_xyzw;
         PlanarPlace {
@@ -55,18 +55,18 @@ impl PlanarPlace {
         }
     }
 
-    /// Writes it into what a base says of itself.
+    /// Writes the place into the state that a base reports.
     pub(crate) fn show(&self, state: &mut BaseState) {
         let DVec2 { x, y } = self.position_m;
         state.position_m = [x, y, 0.0];
         state.orientation_xyzw = DQuat::from_rotation_z(self.turn_rad).to_array();
     }
 
-    /// Where an arc of this length leads, on which it turns by so much.
+    /// The end of an arc of this length, on which the base turns by this angle.
     ///
-    /// Its chord points half of the turn further, and is shorter than the arc by sin(x) / x of that
-    /// half (Siegwart, Nourbakhsh, Scaramuzza, *Introduction to Autonomous Mobile Robots*, 2nd
-    /// ed., 5.2.4, has the chord as long as the arc).
+    /// The direction of its chord is half of the turn further. The chord is shorter than the arc by
+    /// sin(x) / x, with x half of the turn (Siegwart, Nourbakhsh, Scaramuzza, *Introduction to
+    /// Autonomous Mobile Robots*, 2nd ed., 5.2.4, has the chord as long as the arc).
     pub(crate) fn after(&self, way_m: f64, turn_rad: f64) -> PlanarPlace {
         let half = turn_rad / 2.0;
         let shorter = if half.abs() < 1e-6 { 1.0 } else { half.sin() / half };
@@ -78,7 +78,7 @@ impl PlanarPlace {
     }
 }
 
-/// A list of rows of numbers within [`FAR_M`], such as `[[1, 2], [3, 4]]`.
+/// Reads a list of rows of numbers within [`FAR_M`], such as `[[1, 2], [3, 4]]`.
 pub(crate) fn rows<const N: usize>(
     parameters: &Parameters<'_>,
     name: &str,

@@ -1,5 +1,5 @@
-//! Kind `pose_limiter`: goes to poses that come from where nobody is trusted with the arm, such as
-//! another host, no faster than it may.
+//! Kind `pose_limiter`: goes to poses of an untrusted source, such as another host, within the
+//! limits of the arm.
 
 use rs_opw_kinematics::glam::{DQuat, DVec3};
 use rs_opw_kinematics::kinematic_traits::Pose;
@@ -100,7 +100,7 @@ fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Node>, Fault> {
     }))
 }
 
-/// Of the place, m, and of the turn, rad.
+/// The limits of the place, m, and of the turn, rad.
 fn limits(parameters: &Parameters<'_>) -> [Limits; 2] {
     let limits = |speed, acceleration| Limits {
         speed: parameters.number(speed),
@@ -119,11 +119,11 @@ struct PoseLimiter {
     turn: Limited,
     near_m: f64,
     hold_after_ns: u64,
-    /// Where the flange shall be.
+    /// The present target of the flange.
     pose: Pose,
-    /// Where it goes, and the number of that target.
+    /// The pose to which it goes, and the sequence number of that target.
     goal: Option<(Pose, u64)>,
-    /// Since the last good pose.
+    /// Time since the last good pose.
     silent_ns: u64,
     refused: u64,
 }
@@ -185,7 +185,7 @@ impl PoseLimiter {
     }
 }
 
-/// The turn that leads from one orientation to another, the shorter way: axis times angle, rad.
+/// The shorter turn from one orientation to another: axis times angle, rad.
 fn turn_between(from: DQuat, to: DQuat) -> DVec3 {
     let turn = to * from.inverse();
     let turn = if turn.w < 0.0 { -turn } else { turn };

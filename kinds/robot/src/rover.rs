@@ -1,4 +1,4 @@
-//! Kind `rover`: a round base on two wheels, simulated, on a plane with a fence and obstacles.
+//! Kind `rover`: a simulated round base on two wheels, on a plane with a fence and obstacles.
 
 use rs_opw_kinematics::glam::DVec2;
 use sinew_core::catalogue::{Kind, Parameter, ParameterType, Port, RunsIn, SafeValue, Signal};
@@ -20,19 +20,19 @@ const RANGES: usize = 2;
 const BUMPED: usize = 3;
 const PLANE: usize = 4;
 
-/// How the sensors look: ahead, to the left and to the right, rad.
+/// Directions of the sensors: ahead, to the left and to the right, rad.
 const LOOKS_RAD: [f64; 3] = [0.0, std::f64::consts::FRAC_PI_6, -std::f64::consts::FRAC_PI_6];
-/// Way of the bumper: what is nearer than this touches it, m.
+/// Way of the bumper, m: anything nearer than this touches it.
 const BUMPER_M: f64 = 1e-3;
-/// By more than this it does not go on in a cycle; of a longer gap the rest did not happen to it,
-/// so that catching up takes no longer than a cycle may.
+/// The most time by which the rover advances in a cycle. The rest of a longer gap is dropped, so
+/// that catching up takes no longer than a cycle may.
 const PASSED_S_MAX: f64 = 1.0;
-/// Steps of a cycle are so many of its radii long at most: between two places that are free, a way
-/// this short cannot lead through anything.
+/// Greatest length of a step, in radii of the rover: a way this short between two free places
+/// cannot lead through an obstacle.
 const STEP_RADII: f64 = 0.25;
-/// Most radii that it may go in a second.
+/// The most radii that the rover may travel in a second.
 const RADII_PER_S_MAX: f64 = 100.0;
-/// Halvings of a step until the contact is found: of 1 m to 1e-12 m.
+/// Count of bisections of a step to find a contact: from 1 m to 1e-12 m.
 const HALVINGS: u32 = 40;
 
 /// What the compiler knows of the kind.
@@ -59,7 +59,7 @@ pub const INFO: Kind = Kind {
         Port::output("plane", "What stands on the plane.", PlaneMap::TYPE).optional(),
     ],
     parameters: &[
-        // Larger ones at the speed of smaller ones would be faster than its steps allow.
+        // Not tunable: a larger wheel at the same wheel speed could be faster than the steps allow.
         Parameter { tunable: false, ..wheels::RADIUS_M },
         wheels::TRACK_M,
         wheels::SPEED_MAX,
@@ -139,19 +139,19 @@ fn check_speed(wheels: &DrivenWheels, radius_m: f64) -> Result<(), Fault> {
     Ok(())
 }
 
-/// A zeroed message is the one safe value.
+/// The safe value is a zeroed message, so nothing is to be written.
 fn safe(_port: usize, _safe: usize, _message: &mut [u8]) {}
 
 struct Rover {
     wheels: DrivenWheels,
-    /// Part of the turn of the left and the right wheel that moves it.
+    /// The part of the turn of the left and the right wheel that moves the rover; the rest is slip.
     grip: [f64; 2],
     radius_m: f64,
     range_max_m: f64,
     plane: Plane,
     map: PlaneMap,
     place: PlanarPlace,
-    /// Whether it was in the cycle before.
+    /// Whether the bumper was touched in the cycle before.
     is_touched: bool,
 }
 
@@ -178,12 +178,12 @@ impl Node for Rover {
 }
 
 impl Rover {
-    /// How far, or how fast, it moves and turns for such turns of its wheels.
+    /// How far it moves and turns for these turns of its wheels; for wheel speeds, how fast.
     fn motion(&self, wheels: [f64; 2]) -> (f64, f64) {
         self.wheels.axle.motion([wheels[0] * self.grip[0], wheels[1] * self.grip[1]])
     }
 
-    /// Goes on for so long, with wheels that shall turn so fast.
+    /// Advances by this time. The wheels shall turn at the speeds `wanted`.
     fn advance(&mut self, wanted: [f64; 2], mut left_s: f64) {
         let (speed_m_per_s, _) = self.motion(self.wheels.speeds);
         let steps = (speed_m_per_s.abs() * left_s / (self.radius_m * STEP_RADII)).ceil().max(1.0);
@@ -200,7 +200,7 @@ impl Rover {
         }
     }
 
-    /// Where it is after so long.
+    /// Its place after this time.
     fn after(&self, passed_s: f64) -> PlanarPlace {
         let (way_m, turn_rad) = self.motion(self.wheels.speeds.map(|speed| speed * passed_s));
         self.place.after(way_m, turn_rad)
@@ -210,7 +210,7 @@ impl Rover {
         self.plane.gap_m(place.position_m, self.radius_m) >= 0.0
     }
 
-    /// For how long of a short while it is free to go on.
+    /// The part of a step during which its way is free.
     fn free_s(&self, step_s: f64) -> f64 {
         if self.is_free(&self.after(step_s)) {
             return step_s;
@@ -227,14 +227,14 @@ impl Rover {
         free_s
     }
 
-    /// Goes on where it is free.
+    /// Advances by a time in which the way is free.
     fn go(&mut self, passed_s: f64) {
         self.place = self.after(passed_s);
         self.wheels.turn(passed_s);
     }
 
-    /// Something is in its way: what moves it ahead or back is gone; what turns it is not, and does
-    /// so for the rest of the time.
+    /// Something is in its way: it stops moving ahead or back, but it goes on turning for the rest
+    /// of the time.
     fn lose_way(&mut self, wanted: [f64; 2], left_s: f64) {
         let around = |[left, right]: [f64; 2]| [(left - right) / 2.0, (right - left) / 2.0];
         self.wheels.speeds = around(self.wheels.speeds);

@@ -5,12 +5,13 @@ use std::path::{Path, PathBuf};
 use sinew_core::{Fault, NodeEntry, NodeFixture, Parameters};
 use sinew_spec::alone;
 
-/// The folder of the example.
+/// The folder of the example graph.
 pub(crate) fn graph() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../graphs/arm")
 }
 
-/// A node with default parameters but for `given` (name and value as in a spec), 1 ms.
+/// A node with default parameters except those in `given` (name and value as in a spec), and a
+/// period of 1 ms.
 pub(crate) fn fixture(
     entry: &NodeEntry,
     base: &Path,
@@ -19,7 +20,7 @@ pub(crate) fn fixture(
     with(entry, base, given, |parameters| NodeFixture::new(entry, parameters))
 }
 
-/// What is done with the parameters of such a node.
+/// Calls `what` with the parameters of such a node.
 pub(crate) fn with<T>(
     entry: &NodeEntry,
     base: &Path,

@@ -1,5 +1,6 @@
-//! Every kind with tunable parameters: the same values change nothing, each other value shows, and
-//! neither allocates. That nothing in motion jumps is with the tests of each kind.
+//! Tests of every kind with tunable parameters: tuning to the same values changes nothing, tuning
+//! to each other value shows in the outputs, and neither allocates. The tests of each kind check
+//! that a change makes no jump in motion.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -82,7 +83,7 @@ fn made(kind: &str, given: Given) -> NodeFixture {
     fixture(row(kind), &graph(), given).expect("makes")
 }
 
-/// Gives a node the values that it would be made with now; says how often that allocates.
+/// Tunes a node to the values that it would be made with now. Returns how often that allocates.
 pub(crate) fn tune(
     node: &mut NodeFixture,
     entry: &NodeEntry,
@@ -95,7 +96,7 @@ pub(crate) fn tune(
     })
 }
 
-/// What comes in: a drive along x that wavers and arrives, and leaps of what others want.
+/// Inputs: a drive along x that wavers and arrives, and wanted values that leap.
 fn put(node: &mut NodeFixture, port: usize, message: &str, cycle: u64) {
     let time_s = cycle as f64 * 1e-3;
     let mut random = fastrand::Rng::with_seed(cycle / 128);
@@ -143,7 +144,7 @@ fn put(node: &mut NodeFixture, port: usize, message: &str, cycle: u64) {
     }
 }
 
-/// All that it says, as bytes, in each of so many cycles.
+/// All outputs and signals, as bytes, in each of `count` cycles.
 fn run(node: &mut NodeFixture, kind: &str, from: u64, count: u64) -> Vec<u8> {
     let kind = row(kind).kind;
     let mut said = vec![];

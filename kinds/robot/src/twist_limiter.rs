@@ -1,5 +1,5 @@
-//! Kind `twist_limiter`: drives as it is told by somebody whom nobody trusts with the machine, such
-//! as another host or a node of ROS, no faster than it may.
+//! Kind `twist_limiter`: drives by commands of an untrusted source, such as another host or a node
+//! of ROS, within its limits.
 
 use rs_opw_kinematics::glam::DVec3;
 use sinew_core::catalogue::{Kind, Parameter, ParameterType, Port, RunsIn, Signal};
@@ -16,9 +16,10 @@ const TURN_BEHIND: usize = 1;
 const BRAKES: usize = 2;
 const REFUSED: usize = 3;
 
-/// How far a velocity may be past its limit, as a part of it: what rounding does.
+/// How far rounding may take a velocity past its limit, as a part of the limit.
 const ROUNDING: f64 = 1e-9;
-/// So near to its target, as a part of its limit, it is there: at rest all numbers are zero.
+/// At this distance from its target, as a part of its limit, a velocity counts as equal to it, so
+/// that all numbers are zero at rest.
 const THERE: f64 = 1e-12;
 
 const fn number(
@@ -98,7 +99,7 @@ fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Node>, Fault> {
     }))
 }
 
-/// Those of movement and turn, at rest.
+/// The paces of movement and turn, at rest.
 fn paces(parameters: &Parameters<'_>) -> [Pace; 2] {
     let pace = |speed, acceleration, jerk| Pace {
         speed_max: parameters.number(speed),
@@ -121,9 +122,9 @@ struct TwistLimiter {
     movement: Pace,
     turn: Pace,
     brake_after_ns: u64,
-    /// What it was told last: movement and turn.
+    /// The last target: movement and turn.
     target: Option<(DVec3, DVec3)>,
-    /// Since the last good target.
+    /// Time since the last good target.
     silent_ns: u64,
     refused: u64,
 }
@@ -165,7 +166,7 @@ impl TwistLimiter {
     fn hear(&mut self, target: &TwistTarget) {
         let movement = DVec3::from_array(target.linear_m_per_s);
         let turn = DVec3::from_array(target.angular_rad_per_s);
-        // A square that is finite is that of finite numbers.
+        // If the square is finite, so are its numbers.
         if movement.length_squared().is_finite() && turn.length_squared().is_finite() {
             self.target = Some((movement, turn));
             self.silent_ns = 0;
@@ -175,21 +176,22 @@ impl TwistLimiter {
     }
 }
 
-/// A speed that goes where it is told.
+/// A speed that follows its target.
 struct Pace {
     speed_max: f64,
     /// In units per s.
     speed: DVec3,
-    /// How that changes: its speed is the acceleration, its acceleration the jerk.
+    /// The motion of the speed: its own speed is the acceleration, its acceleration is the jerk.
     change: Limited,
 }
 
 impl Pace {
-    /// Goes towards the target for a period.
+    /// Moves the speed towards the target for a period.
     ///
-    /// The change is straight only at the end of it, so on its way from one acceleration to another
-    /// the speed could leave its limits. Wherever it could not get back in time, the acceleration
-    /// goes down first: that ends where it would have ended in the period before, within limits.
+    /// While the acceleration turns from one direction to another, the speed moves on a curve and
+    /// could leave its limits. Wherever it could not get back in time, the acceleration first goes
+    /// down. Then the speed ends where it would have ended in the period before, which is within
+    /// the limits.
     fn follow(&mut self, target: DVec3, period_s: f64) {
         let target = target.clamp_length_max(self.speed_max);
         let way = target - self.speed;
@@ -204,7 +206,7 @@ impl Pace {
         (self.change, self.speed) = (change, if is_there { target } else { speed });
     }
 
-    /// Past a limit that was set while it moved, so is what is slower.
+    /// If a lower limit was set while it moved, any lower speed is allowed too.
     fn is_allowed(&self, speed: DVec3) -> bool {
         let length = speed.length();
         length <= self.speed_max * (1.0 + ROUNDING) || length < self.speed.length()

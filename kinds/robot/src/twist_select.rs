@@ -1,4 +1,4 @@
-//! Kind `twist_select`: who drives, people or the program: people, while they say something.
+//! Kind `twist_select`: selects who drives, people or the program: people, as long as they send.
 
 use sinew_core::catalogue::{Kind, Parameter, ParameterType, Port, RunsIn, Signal};
 use sinew_core::{Bool, Cycle, Fault, Flag, Fresh, Io, Message, Node, NodeEntry, Parameters};
@@ -50,7 +50,7 @@ fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Node>, Fault> {
 
 struct TwistSelect {
     manual_ns: u64,
-    /// So long people still drive; 0: the program does.
+    /// For this time people still drive; 0: the program drives.
     left_ns: u64,
 }
 
@@ -88,7 +88,7 @@ mod tests {
         TwistTarget { linear_m_per_s: [speed_m_per_s, 0.0, 0.0], angular_rad_per_s: [0.0; 3] }
     }
 
-    /// What it says when the program says 1 and people perhaps another speed.
+    /// The outputs when the program asks for 1 and people may ask for another speed.
     fn say(select: &mut NodeFixture, manual: Option<f64>) -> (Option<f64>, bool) {
         select.put(IN, &speed(1.0));
         if let Some(manual) = manual {

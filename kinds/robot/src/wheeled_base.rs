@@ -1,5 +1,5 @@
-//! Kind `wheeled_base`: a base on a left and a right wheel, simulated. It turns by the difference
-//! of the two.
+//! Kind `wheeled_base`: a simulated base on a left and a right wheel. It turns by the difference of
+//! the two.
 
 use rs_opw_kinematics::glam::DVec2;
 use sinew_core::catalogue::{Kind, Port, RunsIn, SafeValue, Signal};
@@ -46,7 +46,7 @@ fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Node>, Fault> {
     Ok(Box::new(WheeledBase { wheels: DrivenWheels::of(parameters), place }))
 }
 
-/// A zeroed message is the one safe value.
+/// The safe value is a zeroed message, so nothing is to be written.
 fn safe(_port: usize, _safe: usize, _message: &mut [u8]) {}
 
 struct WheeledBase {

@@ -1,5 +1,5 @@
-//! Where the flange may be: above a floor, within a box. Both lie in the arm's base frame; only the
-//! place of the flange is looked at, neither a tool nor the links of the arm.
+//! Where the flange may be: above a floor, within a box. Both are given in the arm's base frame.
+//! Only the place of the flange is checked, not a tool nor the links of the arm.
 
 use std::fmt;
 
@@ -7,10 +7,10 @@ use rs_opw_kinematics::glam::DVec3;
 use sinew_core::catalogue::{Parameter, ParameterType};
 use sinew_core::{Fault, Parameters, fault};
 
-/// What rounding may put outside, m.
+/// The distance outside that rounding may cause, m.
 const TOLERANCE_M: f64 = 1e-6;
 
-/// Coordinates may be so far from the base, mm; no path may go further.
+/// Greatest distance of coordinates from the base, mm. No path may go further.
 const FAR_MM: f64 = 100_000.0;
 
 const fn corner(name: &'static str, doc: &'static str, default: &'static str) -> Parameter {
@@ -52,7 +52,7 @@ pub struct Workspace {
     max_m: DVec3,
 }
 
-/// How a place is outside.
+/// The limit that a place exceeds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Outside {
     /// 0 to 2: x to z.
@@ -85,7 +85,7 @@ impl Workspace {
     /// From parameters [`FLOOR_MM`], [`BOX_MIN_MM`] and [`BOX_MAX_MM`].
     ///
     /// # Errors
-    /// If there is no room in it, or `home` (the flange at the start) is outside.
+    /// There is no room in it, or `home` (the flange at the start) is outside.
     pub fn new(parameters: &Parameters<'_>, home: DVec3) -> Result<Workspace, Fault> {
         let corner = |name| DVec3::from_slice(parameters.numbers(name)) * 1e-3;
         let workspace = Workspace {
@@ -109,7 +109,7 @@ impl Workspace {
     /// Whether the flange may be at a place. Does not allocate.
     ///
     /// # Errors
-    /// The first limit that says no.
+    /// The first limit that the place exceeds.
     pub fn check(&self, place: DVec3) -> Result<(), Outside> {
         let floor = (2, self.floor_m, "floor_mm", 1.0);
         let min = (0..3).map(|axis| (axis, self.min_m[axis], "box_min_mm", 1.0));

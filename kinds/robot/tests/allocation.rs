@@ -1,4 +1,5 @@
-//! No update of any kind allocates, from the first cycle to the last, nor where it faults.
+//! No update of any kind allocates, from the first cycle to the last, and none allocates when it
+//! faults.
 
 mod support;
 
@@ -12,7 +13,7 @@ fn allocations(work: impl FnOnce()) -> u64 {
     measure(work).count_total
 }
 
-/// Without this the other tests would prove nothing.
+/// Proves that an allocation is counted; otherwise the other tests would prove nothing.
 #[test]
 fn an_allocation_is_counted() {
     assert_eq!(allocations(|| drop(std::hint::black_box(vec![1u8]))), 1);
@@ -91,7 +92,7 @@ fn no_cycle_of_a_base_allocates() {
 #[test]
 fn a_fault_does_not_allocate() {
     let given = [("path", "square.csv"), ("following_mm", "0.001")];
-    // Soft motors: the arm lags, the planner must notice.
+    // With weak motors the arm lags behind, and the planner must notice.
     let soft = [("torque_max_n_m", "[4, 4, 2, 1, 1, 1]"), ("following_deg", "300")];
     let mut arm = Arm::new(&given, &soft).expect("makes");
     let mut fault = None;

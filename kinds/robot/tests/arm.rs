@@ -15,11 +15,11 @@ fn signal<'a>(fixture: &'a NodeFixture, kind: &str, name: &str) -> &'a [f64] {
 
 struct Trip {
     cycles: u64,
-    /// Where the flange was, by the encoders.
+    /// Where the flange was, according to the encoders.
     trace_m: Vec<[f64; 3]>,
 }
 
-/// To the end, never far from the path.
+/// Runs to the end; the tool is never far from the path.
 fn run(arm: &mut Arm) -> Trip {
     let mut trip = Trip { cycles: 0, trace_m: Vec::new() };
     while !arm.is_finished() {
@@ -51,7 +51,7 @@ fn the_arm_bears_a_machine_that_falls_silent_for_a_while() {
     let mut worst_m: f64 = 0.0;
     let mut silent = 0;
     for number in 0..6_000 {
-        // Every 500 cycles the drives do nothing for a while: 1 to 40 cycles.
+        // Every 500 cycles the drives do not run for a while: 1 to 40 cycles.
         arm.drives_run = number % 500 >= [1, 2, 3, 5, 8, 40, 3, 2, 1, 20, 3, 5][number / 500];
         silent += u32::from(!arm.drives_run);
         arm.cycle().unwrap_or_else(|fault| panic!("cycle {number}: {fault}"));
@@ -60,7 +60,7 @@ fn the_arm_bears_a_machine_that_falls_silent_for_a_while() {
     assert!(silent > 30 && worst_m < 0.1e-3, "{worst_m} m");
 }
 
-/// The controller loses so many periods, in which the machine runs alone.
+/// The controller loses `periods` periods, in which the machine runs alone.
 fn lose(arm: &mut Arm, periods: u64) -> Result<(), Fault> {
     for _ in 0..periods {
         arm.drives.update()?;
@@ -78,7 +78,8 @@ fn lose(arm: &mut Arm, periods: u64) -> Result<(), Fault> {
 
 #[test]
 fn the_arm_bears_a_controller_that_loses_cycles() {
-    // As many as the examples bear, at once or in cycles that follow each other, and as far off.
+    // As many lost periods as the examples bear, in one cycle or in consecutive cycles, and with
+    // their limit of the following error.
     let losses = [(1, 1), (3, 1), (6, 1), (20, 1), (49, 1), (1, 5), (1, 49), (2, 2), (2, 20)];
     for path in ["square.csv", "../robot/sinew.csv"] {
         for (lost, cycles) in losses {
@@ -143,7 +144,7 @@ fn the_arm_follows_a_pause_and_another_path() {
             _ => {}
         }
     }
-    // The plate is the only path on which the run ends: the square was left.
+    // The run can end only on the plate, so the square was left.
     run(&mut arm);
     assert_eq!(signal(&arm.planner, "path_planner", "path"), [1.0]);
 }

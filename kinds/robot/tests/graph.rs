@@ -1,4 +1,4 @@
-//! The example graph compiles against the table, and its nodes can be made.
+//! The example graph compiles with the table, and its nodes can be made.
 
 use std::path::{Path, PathBuf};
 

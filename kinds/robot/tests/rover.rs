@@ -1,5 +1,5 @@
-//! The core of graphs/rover/rover.yaml, as it stands there: on one thread, with a page that says
-//! what the test wants, and a witness of where the rover truly is.
+//! The core of graphs/rover/rover.yaml, unchanged: on one thread, with a page whose inputs the test
+//! sets, and a witness of where the rover truly is.
 
 use std::cell::RefCell;
 use std::path::Path;
@@ -25,14 +25,14 @@ struct Seen {
     progress: PathProgress,
     is_bumped: bool,
     is_manual: bool,
-    /// From its rim to what is nearest.
+    /// Distance from its rim to the nearest obstacle.
     gap_m: f64,
-    /// From its path.
+    /// Distance from its path.
     off_m: f64,
 }
 
 thread_local! {
-    /// What the page says in this cycle.
+    /// What the page sends in this cycle.
     static SAYS: RefCell<Option<TwistTarget>> = const { RefCell::new(None) };
     static SEEN: RefCell<Seen> = RefCell::default();
 }
@@ -97,7 +97,7 @@ fn gap_m(x: f64, y: f64, map: &PlaneMap) -> f64 {
         - map.base_radius_m
 }
 
-/// By trying places of the path, 200 of each line.
+/// Distance from the path, by trying 200 places on each line.
 fn off_m(x: f64, y: f64, path: &PathPoints) -> f64 {
     let points: Vec<_> = path.points_m.chunks_exact(2).take(path.count as usize).collect();
     let mut nearest_m = f64::MAX;
@@ -112,7 +112,7 @@ fn off_m(x: f64, y: f64, path: &PathPoints) -> f64 {
     nearest_m
 }
 
-/// The graph's core alone: its links to the API lead to the witness, and from it to the page.
+/// The graph's core alone. Its links to the API lead to the witness, and a page is linked to it.
 fn core(text: &str) -> String {
     let (core, api) = text.split_once("  # The page, and what it asks for").expect("the API");
     assert!(api.contains("to: [{name: select, port: manual, capacity: 8}]"));
@@ -167,7 +167,7 @@ impl Graph {
         SEEN.with_borrow(|seen| *seen)
     }
 
-    /// For so many seconds; `says` is what the page says ten times in each.
+    /// Runs for so many seconds. The page sends `says` ten times a second.
     fn run_s(&mut self, seconds: f64, says: Option<[f64; 2]>) -> Seen {
         let mut seen = Seen::default();
         for at in 0..(seconds / PERIOD_S) as u64 {
@@ -209,7 +209,7 @@ fn people_drive_and_when_their_page_goes_away_it_brakes_and_later_goes_on() {
     let seen = graph.run_s(3.0, Some([-0.1, 0.0]));
     // Its wheels slip a little.
     assert!(seen.is_manual && (seen.truth.linear_m_per_s[0] + 0.1).abs() < 1e-3);
-    // 300 ms until the limiter takes it for silence, and 0.3 s to brake.
+    // The limiter counts it as silence after 300 ms, and brakes within 0.3 s.
     let seen = graph.run_s(1.0, None);
     assert!(seen.is_manual && seen.truth.linear_m_per_s[0].abs() < 1e-9, "{:?}", seen.truth);
     let stands_m = seen.truth.position_m;

@@ -1,15 +1,15 @@
-//! Message types of ROS: their definition, and from it the hash by which the two ends of a topic
-//! can tell that they mean the same type (REP 2016, RIHS01).
+//! Message types of ROS: their definitions, and the hash that is computed from a definition (REP
+//! 2016, RIHS01). By it the two ends of a topic can tell that they mean the same type.
 //!
-//! One text, [`ros_messages!`], makes the type of Rust and the definition, so that they cannot
-//! differ. What crosses the wire are the fields in this order, in CDR.
+//! [`ros_messages!`] makes the Rust type and the definition from one text, so that they cannot
+//! differ. On the wire a message is its fields in this order, in CDR.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use sha2::{Digest, Sha256};
 
-/// What is added to the number of a type for a sequence without bound.
+/// Added to the number of a type for a sequence of it without bound.
 const SEQUENCE: u8 = 144;
 /// The number of a type that has fields of its own.
 const NESTED: u8 = 1;
@@ -17,9 +17,9 @@ const NESTED: u8 = 1;
 /// A message type: its name and its fields in order.
 #[derive(Debug)]
 pub(crate) struct Definition {
-    /// As in `sensor_msgs`.
+    /// The package, such as `sensor_msgs`.
     pub(crate) package: &'static str,
-    /// As in `JointState`.
+    /// The name in the package, such as `JointState`.
     pub(crate) name: &'static str,
     /// Name and type of each field.
     pub(crate) fields: &'static [(&'static str, Shape)],
@@ -30,7 +30,7 @@ pub(crate) struct Definition {
 pub(crate) struct Shape {
     /// The number of `type_description_interfaces/msg/FieldType`.
     number: u8,
-    /// Of a type with fields of its own.
+    /// The definition, if the type has fields of its own.
     definition: Option<&'static Definition>,
 }
 
@@ -77,7 +77,7 @@ impl serde::Serialize for Bytes {
 }
 
 impl Shape {
-    /// That of a type with fields of its own.
+    /// The shape of a type with fields of its own.
     pub(crate) const fn of(definition: &'static Definition) -> Shape {
         Shape { number: NESTED, definition: Some(definition) }
     }
@@ -129,7 +129,7 @@ impl Definition {
         format!("{}::msg::dds_::{}_", self.package, self.name)
     }
 
-    /// Whether a message of it says in which frame it is given.
+    /// Whether a message of this type names the frame in which its values are given.
     pub(crate) fn has_frame(&self) -> bool {
         let is_header = |(_, shape): &(&str, Shape)| {
             shape.definition.is_some_and(|it| it.name == "Header" || it.has_frame())
@@ -147,7 +147,8 @@ impl Definition {
         hash
     }
 
-    /// The text that is hashed: the type and all that it is made of, as JSON with these spaces.
+    /// The text that is hashed: the type and all types that it is made of, as JSON with exactly
+    /// these spaces.
     fn description(&self) -> String {
         let mut parts = BTreeMap::new();
         self.add_parts(&mut parts);

@@ -1,4 +1,4 @@
-//! How the run is, as ROS's diagnostics: each domain, each service's nodes, each topic.
+//! The state of the run as ROS diagnostics: each domain, each service's nodes, each topic.
 
 use sinew_control::status::{DomainRole, DomainState, DomainStatus, Phase, Status};
 
@@ -10,7 +10,7 @@ const OK: Byte = Byte(0);
 const WARN: Byte = Byte(1);
 const ERROR: Byte = Byte(2);
 
-/// What counters were at the last look, to tell what is new.
+/// The counters at the last diagnosis, to tell what is new.
 #[derive(Default)]
 pub(crate) struct Seen {
     /// By domain: overruns, skipped, restarts.
@@ -57,8 +57,8 @@ fn run(status: &Status) -> (Byte, String) {
     (level, status.phase.to_string())
 }
 
-/// The level of a domain, and why; cycles that came late or a restart since the last diagnosis are
-/// a warning.
+/// The level of a domain, and why. Late cycles, skipped periods or a restart since the last
+/// diagnosis are a warning.
 fn judged(domain: &DomainStatus, seen: &mut (u64, u64, u32)) -> (Byte, String) {
     let sum = |of: fn(&sinew_control::status::ThreadStatus) -> u64| -> u64 {
         domain.threads.iter().map(of).sum()

@@ -26,7 +26,7 @@ pub(crate) enum Width {
     Xyzw,
     /// One for each joint.
     Joints,
-    /// One for each joint, and that for each point of a trajectory.
+    /// One for each joint, at each point of a trajectory.
     JointPoints,
     /// One for each point of a trajectory.
     Points,
@@ -37,12 +37,12 @@ pub(crate) enum Width {
 pub(crate) struct Place {
     scalar: Scalar,
     offset: usize,
-    /// ROS's number is that of the message times this.
+    /// ROS's number is the message's number times this.
     scale: f64,
 }
 
-/// For each slot the places of its numbers; none if nothing stands for it. In a slot of which only
-/// parts are mapped the others are `None`.
+/// For each slot the places of its numbers. The list is empty if no field stands for the slot. If
+/// only parts of a slot are mapped, the other parts are `None`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Mapping {
     /// By slot.
@@ -52,14 +52,15 @@ pub(crate) struct Mapping {
 }
 
 impl Place {
-    /// The number there, as ROS wants it.
+    /// The number at this place, in ROS's unit.
     pub(crate) fn read(&self, message: &[u8]) -> f64 {
         let number = self.scalar.number(&message[self.offset..]);
         number.expect("a place lies within its message") * self.scale
     }
 
-    /// Puts a number of ROS there, if it is finite there too: it may be too great for the unit, or
-    /// for 32 bits. Whether it is. A whole number takes the nearest that it can hold.
+    /// Puts a number of ROS at this place. Returns false, and writes nothing, if the number is not
+    /// finite there: it may be too great for the unit, or for 32 bits. A field of whole numbers
+    /// takes the nearest number that it can hold.
     pub(crate) fn write(&self, message: &mut [u8], number: f64) -> bool {
         let number = number / self.scale;
         let is_short = self.scalar == Scalar::F32;
@@ -77,7 +78,7 @@ pub(crate) fn places(field: &Field) -> impl Iterator<Item = Place> + '_ {
     (0..field.count).map(move |i| Place { scalar: field.scalar, offset: at(i), scale: 1.0 })
 }
 
-/// Settles a mapping. `fields` is what the spec says; nothing: by the usual names.
+/// Settles a mapping. `fields` is what the spec says; if it is empty, the usual names decide.
 ///
 /// # Errors
 /// All that is wrong, each with its place.
@@ -129,7 +130,7 @@ impl Binder<'_> {
         if self.wrong.is_empty() { Ok(self.mapping) } else { Err(self.wrong) }
     }
 
-    /// By the names of the fields.
+    /// Maps the slots by the usual names of fields.
     fn usual(&mut self, span: Span) {
         for at in 0..self.slots.len() {
             let slot = &self.slots[at];
@@ -152,7 +153,8 @@ impl Binder<'_> {
         }
     }
 
-    /// The points for which a slot of this width has so many numbers; `None`: it cannot have them.
+    /// The points for which a slot of this width has `count` numbers. `None`: it cannot have so
+    /// many.
     fn points_of(&self, width: Width, count: usize) -> Option<usize> {
         match width {
             Width::One => (count == 1).then_some(0),
@@ -198,7 +200,7 @@ impl Binder<'_> {
         Ok(())
     }
 
-    /// Takes the places of a slot, if they are as many as it wants.
+    /// Takes the places of a slot, if their number is the one that the slot wants.
     fn put(&mut self, at: usize, places: Vec<Option<Place>>, span: Span) -> Result<(), Refusal> {
         let Slot { name, width, .. } = self.slots[at];
         let found = places.len();
@@ -226,8 +228,8 @@ impl Binder<'_> {
         Ok(())
     }
 
-    /// The numbers that a value names: a field, a number of one, a list of those, or
-    /// `{field:, scale:}`.
+    /// The places of the numbers that a value names: a field, one number of a field, a list of
+    /// those, or `{field:, scale:}`.
     fn value(&self, value: &Item) -> Result<Vec<Place>, Refusal> {
         match &value.data {
             Data::Scalar { text, .. } => self.named(text, value.span),

@@ -1,6 +1,6 @@
-//! Sinew among the nodes of ROS 2: over DDS or Zenoh, without ROS. A service domain with a node of
-//! kind `ros2_node` is one node of ROS; each `ros2_publisher` and `ros2_subscriber` in it is one
-//! topic. The guide is docs/ros2.md.
+//! Makes Sinew a part of a ROS 2 network, over DDS or Zenoh, without ROS itself. A service domain
+//! with a node of kind `ros2_node` is one node of ROS; each `ros2_publisher` and `ros2_subscriber`
+//! in it is one topic. The guide is docs/ros2.md.
 
 mod definition;
 mod diagnostics;
@@ -26,13 +26,13 @@ use sinew_runtime::ServiceEntry;
 /// Every kind, one row each.
 pub const SERVICES: &[ServiceEntry] = &[node::NODE, publisher::NODE, subscriber::NODE];
 
-/// Says a line, which becomes an event of the run.
+/// Prints a line, which becomes an event of the run.
 fn tell(line: &str) {
-    // If nobody listens any more, there is nobody to be told.
+    // If nobody reads standard output any more, there is nobody to be told.
     let _ = writeln!(stdout(), "{line}");
 }
 
-/// All of them, in one text.
+/// All refusals in one text.
 fn in_one(refusals: &[Refusal]) -> String {
     let texts: Vec<_> = refusals.iter().map(Refusal::to_string).collect();
     texts.join("; ")

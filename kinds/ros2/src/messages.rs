@@ -6,7 +6,7 @@ use serde::Deserialize;
 use crate::definition::{Byte, Bytes, ros_messages};
 
 ros_messages! {
-    /// A time: by the clock on the wall, UTC.
+    /// A point in time by the wall clock, UTC.
     #[derive(Copy, Deserialize)]
     "builtin_interfaces" Time {
         sec: i32,
@@ -18,7 +18,7 @@ ros_messages! {
         sec: i32,
         nanosec: u32,
     }
-    /// When, and seen from where.
+    /// The time of a message, and the frame in which its values are given.
     #[derive(Deserialize)]
     "std_msgs" Header {
         stamp: Time,
@@ -65,13 +65,13 @@ ros_messages! {
         z: f64,
         w: f64,
     }
-    /// Where, and how it is turned.
+    /// Where something is, and how it is turned.
     #[derive(Copy, Deserialize)]
     "geometry_msgs" Pose {
         position: Point,
         orientation: Quaternion,
     }
-    /// The same, and when.
+    /// A pose with its header.
     #[derive(Deserialize)]
     "geometry_msgs" PoseStamped {
         header: Header,
@@ -83,26 +83,26 @@ ros_messages! {
         linear: Vector3,
         angular: Vector3,
     }
-    /// The same, and when.
+    /// A twist with its header.
     #[derive(Deserialize)]
     "geometry_msgs" TwistStamped {
         header: Header,
         twist: Twist,
     }
-    /// From one frame to another.
+    /// The transform from one frame to another.
     #[derive(Copy, Deserialize)]
     "geometry_msgs" Transform {
         translation: Vector3,
         rotation: Quaternion,
     }
-    /// The same, and which, and when.
+    /// A transform with its header, and the frame that it leads to.
     #[derive(Deserialize)]
     "geometry_msgs" TransformStamped {
         header: Header,
         child_frame_id: String,
         transform: Transform,
     }
-    /// Some of them.
+    /// Several transforms.
     #[derive(Deserialize)]
     "tf2_msgs" TFMessage {
         transforms: Vec<TransformStamped>,
@@ -116,7 +116,7 @@ ros_messages! {
         effort: Vec<f64>,
         time_from_start: Duration,
     }
-    /// Where joints are to be, one time after the other.
+    /// Where joints are to be, point after point.
     #[derive(Deserialize)]
     "trajectory_msgs" JointTrajectory {
         header: Header,
@@ -129,7 +129,7 @@ ros_messages! {
         key: String,
         value: String,
     }
-    /// How a part is.
+    /// The state of one part.
     #[derive(Deserialize)]
     "diagnostic_msgs" DiagnosticStatus {
         level: Byte,
@@ -138,7 +138,7 @@ ros_messages! {
         hardware_id: String,
         values: Vec<KeyValue>,
     }
-    /// How all parts are.
+    /// The states of all parts.
     #[derive(Deserialize)]
     "diagnostic_msgs" DiagnosticArray {
         header: Header,
@@ -146,13 +146,13 @@ ros_messages! {
     }
 }
 
-/// The request of a service that asks nothing: by the rules of ROS not nothing, but a byte.
+/// The request of a service without arguments. By the rules of ROS it is one byte, not nothing.
 #[derive(Clone, Copy, Debug, Default, serde::Serialize, Deserialize)]
 pub(crate) struct TriggerRequest {
     pub(crate) structure_needs_at_least_one_member: u8,
 }
 
-/// Its answer.
+/// The answer of such a service.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, Deserialize)]
 pub(crate) struct TriggerResponse {
     pub(crate) success: bool,

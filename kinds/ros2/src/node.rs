@@ -1,5 +1,5 @@
-//! Kind `ros2_node`: what a domain is as a node of ROS: its name and network, its parameters, its
-//! services, how the run is.
+//! Kind `ros2_node`: makes a domain a node of ROS, with its name and network, its parameters, its
+//! services, and diagnostics of the run.
 
 mod told;
 
@@ -26,7 +26,7 @@ use crate::{in_one, tell};
 
 const PARAMETERS: usize = 0;
 
-/// Between two looks: so late an order or a parameter may be heard.
+/// Time between two polls. An order or a parameter may be noticed this much late.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// What the compiler knows of the kind.
@@ -143,35 +143,35 @@ struct RosNode {
     settings: Option<Settings>,
     triggers: Vec<Trigger>,
     transforms: Vec<TransformStamped>,
-    /// If the port is linked.
+    /// Present if the port is linked.
     told: Option<Told>,
-    /// Between two diagnoses.
+    /// Time between two diagnoses, if there are any.
     every: Option<Duration>,
     hardware_id: String,
     wrong: Vec<Refusal>,
-    /// From start to stop.
+    /// Present from start to stop.
     live: Option<Live>,
 }
 
-/// What it has among the nodes of ROS.
+/// What the node has in the network of ROS while it runs.
 struct Live {
     session: Arc<Session>,
     offered: Vec<Offered>,
     parameters: Option<ParameterServices>,
     diagnostics: Option<TopicWriter<DiagnosticArray>>,
-    /// Who comes later asks it for the transforms.
+    /// Nodes that come later get the transforms from it.
     _transforms: Option<TopicWriter<TFMessage>>,
 }
 
 impl Live {
-    /// Answers who asks.
+    /// Answers the calls that wait.
     fn look(&self, io: &mut ServiceIo) -> Result<(), Fault> {
         let watch = io.watch();
         self.offered.iter().try_for_each(|offered| offered.look(watch))?;
         self.parameters.as_ref().map_or(Ok(()), ParameterServices::answer)
     }
 
-    /// Whether all is well; says so if its router has come or gone.
+    /// Fails if the session has failed. Says so if the router has come or gone.
     fn check(&self, had_router: &mut Option<bool>) -> Result<(), Fault> {
         self.session.check()?;
         let Some((address, has_router)) = self.session.router() else { return Ok(()) };
@@ -240,7 +240,7 @@ impl Service for RosNode {
                 let status = io.watch().supervisor().status()?;
                 let diagnosis =
                     diagnose(&status, &live.session, &self.hardware_id, now(), &mut seen);
-                // Without room nobody reads it, and the next one is due soon.
+                // Without room no reader keeps up, and the next diagnosis is due soon.
                 let _ = publisher.publish(diagnosis);
             }
         }

@@ -1,4 +1,4 @@
-//! A picture of a camera or a player as one of ROS.
+//! Converts a picture of a camera or a player to one of ROS.
 
 use sinew_core::catalogue::MessageType;
 use sinew_core::zerocopy::FromBytes;
@@ -15,7 +15,7 @@ pub(crate) fn is_picture(message: &MessageType) -> bool {
 }
 
 /// The picture in a message, without a header: colours as `rgb8`, luma alone as `mono8`. `None`:
-/// there is none, or its head says what cannot be.
+/// there is no picture, or its head is not valid.
 pub(crate) fn image(message: &[u8]) -> Option<Image> {
     let (head, points) = message.split_at_checked(HEAD)?;
     let head = PictureHead::read_from_bytes(head).ok()?;
@@ -56,7 +56,7 @@ pub(crate) fn image(message: &[u8]) -> Option<Image> {
     })
 }
 
-/// Red, green and blue by ITU-R BT.601, in 65 536ths; `full`: luma and differences from 0 to 255.
+/// Red, green and blue by ITU-R BT.601, in 65 536ths. `full`: luma and differences are 0 to 255.
 fn colour(luma: u8, blue: u8, red: u8, full: bool) -> [u8; 3] {
     let (y, b, r) = (i32::from(luma), i32::from(blue) - 128, i32::from(red) - 128);
     let (y, to_red, to_green, to_blue) = match full {

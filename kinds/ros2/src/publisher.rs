@@ -1,4 +1,4 @@
-//! Kind `ros2_publisher`: messages of the graph at a topic of ROS.
+//! Kind `ros2_publisher`: publishes messages of the graph at a topic of ROS.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -15,9 +15,9 @@ use crate::tell;
 use crate::topic::{DEPTH, Delivery, FIELDS, NAMES, PORT, TOPIC, Topic, frameless};
 use crate::topics::outward::{Content, Labels, OUTWARD, Outlet, OutwardType, Unfit, now, numbers};
 
-/// Between two looks at the link where every message is to go out.
+/// Time between two polls of the link, where every message is to be published.
 const LOOK: Duration = Duration::from_millis(1);
-/// Messages taken in one look: a heartbeat must come, however many there are.
+/// Most messages taken in one poll: the heartbeat must come, however many there are.
 const TAKEN_MAX: usize = 10_000;
 /// The names of `OUTWARD`, for the table of parameters.
 const TYPES: [&str; OUTWARD.len()] = {
@@ -82,7 +82,7 @@ fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Service>, Fault> {
     let wrong = frames(parameters, ty, &labels).into_iter();
     let wrong = wrong.chain(frameless(parameters, ty.definition)).chain(link(parameters, ty));
     let wrong = wrong.collect();
-    // A picture that nobody fetches would be kept with thousands of others.
+    // Reliable delivery would keep thousands of pictures that no reader fetches.
     let is_reliable = parameters.bool("reliable") && !is_picture(ty);
     let delivery = Delivery { is_reliable, is_kept: parameters.bool("keep") };
     Ok(Box::new(Publisher {
@@ -137,11 +137,11 @@ fn link(parameters: &Parameters<'_>, ty: &OutwardType) -> Option<Refusal> {
 struct Publisher {
     topic: Topic,
     ty: &'static OutwardType,
-    /// With it, beside the topic.
+    /// What is wrong with the node, apart from its topic.
     wrong: Vec<Refusal>,
     labels: Labels,
     every: Duration,
-    /// From start to stop.
+    /// Present from start to stop.
     publishing: Option<Publishing>,
 }
 
@@ -175,7 +175,7 @@ impl Service for Publisher {
                 false => publishing.newest(io)?,
             }
             let pause = if self.every.is_zero() { LOOK } else { self.every };
-            // Who was held up does not catch up.
+            // After a delay, what was missed is not caught up.
             due = (due + pause).max(Instant::now());
             if noted.elapsed() > NOTE {
                 noted = Instant::now();
@@ -190,7 +190,7 @@ impl Service for Publisher {
     }
 }
 
-/// A topic at which is published.
+/// A topic that is published.
 struct Publishing {
     session: Arc<Session>,
     ty: &'static OutwardType,
@@ -211,7 +211,7 @@ struct Tally {
     not_finite: u64,
     no_rotation: u64,
     no_picture: u64,
-    /// The sum of these when it was told last.
+    /// The sum of what was dropped, when it was last told.
     told: u64,
 }
 
@@ -223,8 +223,8 @@ impl Publishing {
         Ok(())
     }
 
-    /// Publishes all that the link holds, as far as there is room: a message without room waits for
-    /// it, and thousands of them would hold up a heartbeat.
+    /// Publishes all messages that the link holds, until the network has no room. A message without
+    /// room waits for it, and thousands of such waits would hold up the heartbeat.
     fn each(&mut self, io: &mut ServiceIo) -> Result<(), Fault> {
         let full = self.tally.full;
         for _ in 0..TAKEN_MAX {
@@ -236,7 +236,7 @@ impl Publishing {
         Ok(())
     }
 
-    /// Publishes the newest that the link holds, if it holds one.
+    /// Publishes the newest message of the link, if there is one.
     fn newest(&mut self, io: &mut ServiceIo) -> Result<(), Fault> {
         let mut found = 0;
         while found < TAKEN_MAX && io.receive_bytes(PORT, &mut self.bytes)? {
@@ -273,7 +273,8 @@ impl Publishing {
         Ok(())
     }
 
-    /// Shows the figures; says what was dropped since it was said last.
+    /// Hands over the figures. Prints what was dropped, if that has grown since it was last
+    /// printed.
     fn note(&mut self, node: &str) -> Result<(), Fault> {
         let Tally { sent, full, not_finite, no_rotation, no_picture, told } = self.tally;
         let dropped = full + not_finite + no_rotation + no_picture;

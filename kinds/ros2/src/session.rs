@@ -23,24 +23,24 @@ use crate::messages::{TriggerRequest, TriggerResponse};
 use crate::settings::Settings;
 use crate::values::Values;
 
-/// Requests of a service of ROS that may wait; as rclcpp has it.
+/// Most requests that wait at a service of ROS, as in rclcpp.
 const REQUESTS: usize = 10;
-/// Requests that one look answers: a flood must not hold up a heartbeat.
+/// Most requests that one poll answers: a flood must not hold up the heartbeat.
 const ANSWERED_MAX: usize = 16;
 
-/// Between two notes of what a topic has done.
+/// Time between two notes of what a topic has done.
 pub(crate) const NOTE: Duration = Duration::from_secs(1);
 
-/// The sessions of this process, in which others may take part.
+/// The sessions of this process. Nodes with the same settings share one.
 static SESSIONS: Mutex<Vec<(Settings, Weak<Session>)>> = Mutex::new(Vec::new());
 
 /// What the nodes of a domain share.
 pub(crate) struct Session {
     way: Way,
     node_name: NodeName,
-    /// Of the parameters.
+    /// The values of the parameters.
     pub(crate) values: Arc<Values>,
-    /// What the topics have done: by name of the node, a word and its number each.
+    /// What the topics have done. By the name of the node: words, each with its number.
     ledger: Mutex<BTreeMap<String, Vec<(&'static str, u64)>>>,
 }
 
@@ -50,7 +50,8 @@ enum Way {
     Zenoh(Zenoh),
 }
 
-/// A lock that is held for single steps, none of which leaves what it guards half done.
+/// Locks, poisoned or not: a lock is held for single steps, none of which leaves its data half
+/// done.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -87,7 +88,7 @@ impl Session {
     /// the node, `~/x` below its name.
     ///
     /// # Errors
-    /// It is no name.
+    /// The text is not a valid name.
     pub(crate) fn name_of(&self, text: &str) -> Result<Name, Fault> {
         name_of(&self.node_name, text)
     }
@@ -97,7 +98,7 @@ impl Session {
         self.node_name.fully_qualified_name()
     }
 
-    /// Where it is found, as people say it.
+    /// The domain in which the node is found, as text for people.
     pub(crate) fn place(&self) -> String {
         match &self.way {
             Way::Dds(dds) => format!("domain {} of DDS", dds.domain()),
@@ -108,7 +109,7 @@ impl Session {
     /// Begins to publish at a topic.
     ///
     /// # Errors
-    /// It is no name, or the network refuses it.
+    /// The name is not valid, or the network refuses it.
     pub(crate) fn publish<M: RosMessage + Serialize>(
         &self,
         topic: &str,
@@ -149,7 +150,8 @@ impl Session {
         })
     }
 
-    /// The services of the parameters, for who answers them; `None`: they answer by themselves.
+    /// The services of the parameters, which the caller has to answer. `None`: they answer by
+    /// themselves.
     ///
     /// # Errors
     /// The network refuses them.
@@ -160,8 +162,7 @@ impl Session {
         }
     }
 
-    /// What is known of a writer that does not say with each message what it sends. `None`:
-    /// nothing.
+    /// What is known of a writer whose messages do not say their type. `None`: nothing.
     pub(crate) fn writer(&self, gid: Gid) -> Option<Foreign> {
         match &self.way {
             Way::Dds(dds) => dds.writer(gid),
@@ -169,7 +170,8 @@ impl Session {
         }
     }
 
-    /// The router that it needs, and whether it has a connection to it. May wait for a moment.
+    /// The router that the session needs, if any, and whether it is connected. May block for a
+    /// moment.
     pub(crate) fn router(&self) -> Option<(&str, bool)> {
         match &self.way {
             Way::Dds(_) => None,
@@ -177,19 +179,19 @@ impl Session {
         }
     }
 
-    /// Says what the topic of a node has done so far.
+    /// Keeps what the topic of a node has done so far.
     ///
     /// # Errors
-    /// The session has ended.
+    /// The session does not work any more.
     pub(crate) fn note(&self, node: &str, figures: Vec<(&'static str, u64)>) -> Result<(), Fault> {
         locked(&self.ledger).insert(node.to_owned(), figures);
         self.check()
     }
 
-    /// Whether it still works.
+    /// Checks that the session still works.
     ///
     /// # Errors
-    /// It does not: only a new process helps.
+    /// It does not work any more: only a new process helps.
     pub(crate) fn check(&self) -> Result<(), Fault> {
         match &self.way {
             Way::Dds(dds) => {
@@ -216,7 +218,7 @@ pub(crate) enum TopicWriter<M: Serialize> {
 }
 
 impl<M: RosMessage + Serialize> TopicWriter<M> {
-    /// Sends one. Whether there was room for it.
+    /// Sends one message. Returns whether there was room for it.
     ///
     /// # Errors
     /// The network has failed.
@@ -238,31 +240,31 @@ pub(crate) enum TopicReader<M: DeserializeOwned> {
     Zenoh(ZenohReader),
 }
 
-/// What a look at a topic finds.
+/// What a poll of a topic finds.
 pub(crate) enum Received<M> {
     /// Nothing new.
     Nothing,
-    /// Bytes that are no message of this type, or do not say whence they come.
+    /// Bytes that are not a message of this type, or do not name their sender.
     Unreadable,
-    /// A message that says itself that it is of another type.
+    /// A message that itself names another type.
     Other(Origin),
     /// A message.
     Message(M, Origin),
 }
 
-/// Whence a message comes.
+/// Where a message comes from.
 pub(crate) struct Origin {
-    /// Its writer, its number, when it arrived here.
+    /// Its writer, its number, and when it arrived here.
     pub(crate) info: MessageInfo,
-    /// What it says of its writer; `None`: that must be asked.
+    /// What the message says of its writer. `None`: ask [`Session::writer`].
     pub(crate) said: Option<Foreign>,
-    /// How long it was on its way, ns, by the clock here and the sender's, which are not the same:
-    /// only that one took longer than another tells something. `None`: it says nothing of that.
+    /// Time of arrival by the clock here less time of sending by the sender's clock, ns. The two
+    /// clocks differ, so only a comparison of messages means anything. `None`: no time of sending.
     pub(crate) took_ns: Option<i64>,
 }
 
 impl<M: RosMessage + DeserializeOwned + 'static> TopicReader<M> {
-    /// The next one.
+    /// The next message.
     ///
     /// # Errors
     /// The network has failed.
@@ -290,7 +292,7 @@ pub(crate) enum TriggerServer {
 }
 
 impl TriggerServer {
-    /// Answers who has asked since the last look.
+    /// Answers the requests that have come since the last poll.
     ///
     /// # Errors
     /// The network has failed.
@@ -306,18 +308,18 @@ impl TriggerServer {
             let asked = match server.receive_request() {
                 Ok(Some((asked, _))) => asked,
                 Ok(None) => break,
-                // A request that nobody can read has no answer.
+                // A malformed request gets no answer.
                 Err(ReadError::Deserialization { .. } | ReadError::Malformed) => continue,
                 Err(error) => return Err(fault!("cannot hear who triggers: {error}")),
             };
-            // Who is gone by now gets no answer.
+            // A caller that is gone by now gets no answer.
             let _ = server.send_response(asked, done());
         }
         Ok(())
     }
 }
 
-/// A writer of somebody else.
+/// A writer of another program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Foreign {
     /// Such as `geometry_msgs::msg::dds_::Twist_`.
@@ -327,13 +329,13 @@ pub(crate) struct Foreign {
 }
 
 impl Foreign {
-    /// Whether it means this type: by its name, and by its hash if it tells one.
+    /// Whether it sends this type: by the type's name, and by the hash if the writer tells one.
     pub(crate) fn means(&self, definition: &Definition, hash: &str) -> bool {
         self.type_name == definition.dds_name() && self.hash.as_ref().is_none_or(|it| it == hash)
     }
 }
 
-/// How a service of ROS is delivered, as rclcpp has it.
+/// How requests and answers of a service of ROS are delivered, as in rclcpp.
 fn trigger_qos() -> QosProfile {
     QosProfile::publisher_default()
         .reliability_reliable(WhenFull::DEFAULT)

@@ -1,5 +1,5 @@
-//! Who a domain is among the nodes of ROS: read from its node of kind `ros2_node`, by that and by
-//! all others of the domain.
+//! The identity of a domain among the nodes of ROS. It is read from the domain's node of kind
+//! `ros2_node`, by that node and by all others of the domain.
 
 use std::net::IpAddr;
 
@@ -10,32 +10,32 @@ use crate::values::{self, Declared};
 
 /// The kind that holds them.
 pub(crate) const KIND: &str = "ros2_node";
-/// How a node reaches others; the first one is usual.
+/// How a node reaches others; the first one is the default.
 pub(crate) const MIDDLEWARE: [&str; 2] = ["dds", "zenoh"];
-/// Where rmw_zenoh has its router.
+/// The default address of rmw_zenoh's router.
 const ROUTER: &str = "localhost:7447";
 /// The greatest number of a domain whose ports are valid.
 pub(crate) const DOMAIN_MAX: u16 = 232;
 
-/// Who it is.
+/// The settings of a node of ROS.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Settings {
-    /// Of DDS, or of rmw_zenoh.
+    /// The domain's number in DDS or rmw_zenoh.
     pub(crate) domain: u16,
     /// Begins with a slash.
     pub(crate) namespace: String,
-    /// Of the node.
+    /// The node's name.
     pub(crate) name: String,
     /// Over Zenoh: the address and the port of its router. `None`: over DDS.
     pub(crate) router: Option<String>,
-    /// Of DDS: the only interface that is told to others; `None`: all.
+    /// With DDS: the address of the only interface that is announced. `None`: all are.
     pub(crate) network: Option<IpAddr>,
     /// Its parameters.
     pub(crate) declared: Vec<Declared>,
 }
 
 impl Settings {
-    /// Those of a node of kind `ros2_node`.
+    /// The settings of a node of kind `ros2_node`.
     ///
     /// # Errors
     /// All that is wrong with them.
@@ -74,8 +74,9 @@ impl Settings {
         if wrong.is_empty() { Ok(settings) } else { Err(wrong) }
     }
 
-    /// Those that another node of the domain gives to the node of these parameters. `Ok(None)`:
-    /// something is wrong with that one, or it stands outside a graph, and is said there.
+    /// The settings for a node with these parameters, from the `ros2_node` of its domain.
+    /// `Ok(None)`: that node's settings are wrong, which is reported there; or the node is outside
+    /// of a graph.
     ///
     /// # Errors
     /// The domain has no such node.
@@ -95,7 +96,7 @@ impl Settings {
     /// The name of the node.
     ///
     /// # Errors
-    /// It is none.
+    /// It is not a valid name.
     pub(crate) fn node_name(&self) -> Result<NodeName, Fault> {
         let Settings { namespace, name, .. } = self;
         NodeName::new(namespace, name).map_err(|_| {
@@ -108,7 +109,8 @@ impl Settings {
     }
 }
 
-/// Where the router is, if it is to be over Zenoh; what belongs to the other way is refused.
+/// The router's address, if the node is to use Zenoh. Parameters of the other middleware are
+/// refused.
 fn router(parameters: &Parameters<'_>) -> Result<Option<String>, Refusal> {
     let refuse =
         |name, message: &str, help: &str| Err(Refusal::new(parameters.span(name), message, help));
@@ -137,7 +139,7 @@ fn router(parameters: &Parameters<'_>) -> Result<Option<String>, Refusal> {
     }
 }
 
-/// The domain; -1: what the environment says, as for every node of ROS, or 0.
+/// The domain's number. -1: as for every node of ROS, the number in the environment, or else 0.
 fn domain(number: i64) -> Result<u16, Fault> {
     if let Ok(domain) = u16::try_from(number) {
         return Ok(domain);

@@ -16,7 +16,7 @@ use crate::tell;
 use crate::topic::{DEPTH, Delivery, FIELDS, NAMES, PORT, TOPIC, Topic, frameless};
 use crate::topics::inward::{INWARD, InwardType, Wanted};
 
-/// Between two looks at the topic: so late a message may be taken.
+/// Time between two polls of the topic: a message may be taken this much late.
 const LOOK: Duration = Duration::from_millis(2);
 /// The names of `INWARD`, for the table of parameters.
 const TYPES: [&str; INWARD.len()] = {
@@ -83,13 +83,13 @@ fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Service>, Fault> {
 
 struct Subscriber {
     topic: Topic,
-    /// With it, beside the topic.
+    /// What is wrong with the node, apart from its topic.
     wrong: Option<Refusal>,
     ty: &'static InwardType,
     names: Vec<String>,
     frame_id: String,
     after: Duration,
-    /// From start to stop.
+    /// Present from start to stop.
     live: Option<(Arc<Session>, Hearing)>,
 }
 

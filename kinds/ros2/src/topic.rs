@@ -1,4 +1,4 @@
-//! What both ways of a topic have: its name, how it is delivered, and the mapping of its fields.
+//! What published and subscribed topics share: name, delivery, and the mapping of the fields.
 
 use std::sync::Arc;
 
@@ -15,10 +15,11 @@ use crate::settings::Settings;
 
 /// The one port.
 pub(crate) const PORT: usize = 0;
-/// Joints of a topic.
+/// Most joints of a topic.
 const NAMES_MAX: usize = 256;
-/// While a reader that wants every message does not say that it has them, so many are kept for it,
-/// and so long a new one waits for room; then it is dropped, and counted.
+/// How long a new message waits for room. For a reliable reader that does not acknowledge, `depth`
+/// messages are kept. When these are full, a new one waits this long; then it is dropped, and
+/// counted.
 const ROOM_WAIT: std::time::Duration = std::time::Duration::from_millis(10);
 
 pub(crate) const TOPIC: Parameter = Parameter::new("topic", ParameterType::Text).doc(
@@ -43,9 +44,9 @@ pub(crate) const DEPTH: Parameter =
 
 /// What is known of a topic before it begins.
 pub(crate) struct Topic {
-    /// As the spec writes it.
+    /// The name as the spec writes it.
     pub(crate) name: String,
-    /// Who the domain is; `None`: something is wrong with that, and is said elsewhere.
+    /// The identity of the domain. `None`: it is wrong, which is reported elsewhere.
     settings: Option<Settings>,
     /// The fields, and the message of the graph that has them; or what is wrong.
     mapped: Result<Option<(&'static MessageType, Mapping)>, Vec<Refusal>>,
@@ -53,11 +54,11 @@ pub(crate) struct Topic {
     pub(crate) qos: QosProfile,
 }
 
-/// Whether it sends every message until the reader has it.
+/// How messages are delivered. Reliable: each is sent until the reader has it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Delivery {
     pub(crate) is_reliable: bool,
-    /// Whether who comes later gets the last messages.
+    /// Whether readers that come later get the last messages.
     pub(crate) is_kept: bool,
 }
 
@@ -110,7 +111,7 @@ impl Topic {
     }
 }
 
-/// What is wrong with a frame for a type whose messages name none.
+/// Refuses a frame for a type whose messages name none.
 pub(crate) fn frameless(parameters: &Parameters<'_>, definition: &Definition) -> Option<Refusal> {
     let is_lost = !definition.has_frame() && !parameters.text("frame_id").is_empty();
     is_lost.then(|| {

@@ -1,5 +1,5 @@
-//! The types of ROS that a topic can have, one table for each way: their parts that are numbers,
-//! and how these become a message and come out of one.
+//! The types of ROS that a topic can have, one table for each direction: their parts that are
+//! numbers, and how these are put into a message of ROS and taken from one.
 
 pub(crate) mod inward;
 pub(crate) mod outward;
@@ -17,7 +17,7 @@ const ANGULAR: Slot = Slot {
     usual: &["angular_velocity_rad_per_s", "angular_rad_per_s", "turn_rad_per_s"],
 };
 
-/// Of a message about joints: by the unit one can tell what turns and what slides.
+/// Positions of joints. The unit of a field tells what turns and what slides.
 const JOINT_POSITION: Slot =
     Slot { name: "position", width: Width::Joints, usual: &["position_rad", "position_m"] };
 const JOINT_VELOCITY: Slot = Slot {
@@ -32,10 +32,10 @@ const JOINTS: &[Slot] = &[JOINT_POSITION, JOINT_VELOCITY, JOINT_EFFORT];
 const POSE: &[Slot] = &[POSITION, ORIENTATION];
 const TWIST: &[Slot] = &[LINEAR, ANGULAR];
 
-/// How far the length of a rotation may be from 1, for what rounding does.
+/// How far the length of a rotation may be from 1, to allow for rounding.
 const LENGTH_OFF_MAX: f64 = 0.01;
 
-/// Makes a rotation exactly as long as 1. Whether it was one.
+/// Scales a rotation to a length of exactly 1. Returns false if its length is not close to 1.
 pub(crate) fn normalise(rotation: &mut [f64]) -> bool {
     let length = rotation.iter().map(|part| part * part).sum::<f64>().sqrt();
     let is_one = (length - 1.0).abs() <= LENGTH_OFF_MAX;

@@ -1,4 +1,4 @@
-//! Transforms that never change: all in one message, which who comes later gets too.
+//! Transforms that never change: all in one message, which nodes that come later get, too.
 
 use ros2_client::qos::{Durability, History, QosProfile};
 use sinew_core::{Fault, Refusal};
@@ -77,7 +77,7 @@ fn numbers<const N: usize>(item: Option<&Item>, default: [f64; N]) -> Option<[f6
     numbers?.try_into().ok()
 }
 
-/// Publishes them; they stay as long as what is returned.
+/// Publishes the transforms. They stay published as long as the returned writer exists.
 ///
 /// # Errors
 /// The network refuses it.
@@ -92,7 +92,7 @@ pub(crate) fn publish(
     let mut transforms = transforms.to_vec();
     transforms.iter_mut().for_each(|it| it.header.stamp = now());
     let message = TFMessage { transforms };
-    // It has room for the one that it keeps.
+    // There is room: the writer keeps one message, and this is the only one.
     publisher.publish(message)?;
     Ok(publisher)
 }

@@ -11,12 +11,12 @@ use crate::messages::TriggerResponse;
 use crate::session::{Session, TriggerServer};
 use crate::tell;
 
-/// What the spec offers.
+/// A service that the spec offers.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Trigger {
-    /// Of the service.
+    /// Name of the service.
     pub(crate) name: String,
-    /// What it does.
+    /// What the service does.
     order: Order,
     /// Where the spec says so.
     span: sinew_spec::Span,
@@ -65,7 +65,7 @@ pub(crate) fn triggers(item: &Item) -> Result<Vec<Trigger>, Vec<Refusal>> {
 }
 
 impl Trigger {
-    /// What the graph lacks for it.
+    /// Refuses a restart of a service that the graph does not have.
     pub(crate) fn check(&self, plan: &Plan) -> Option<Refusal> {
         let Order::Restart(domain) = &self.order else { return None };
         let service = |it: &&sinew_spec::plan::Domain| it.service().is_some();
@@ -77,10 +77,10 @@ impl Trigger {
         })
     }
 
-    /// Offers it.
+    /// Offers the service.
     ///
     /// # Errors
-    /// Its name is none, or the network refuses it.
+    /// The name is not valid, or the network refuses it.
     pub(crate) fn offer(&self, session: &Session) -> Result<Offered, Fault> {
         Ok(Offered { trigger: self.clone(), server: session.offer(&self.name)? })
     }
@@ -95,14 +95,14 @@ impl Trigger {
     }
 }
 
-/// One that is offered.
+/// A trigger that is offered.
 pub(crate) struct Offered {
     trigger: Trigger,
     server: TriggerServer,
 }
 
 impl Offered {
-    /// Answers who has asked since the last look.
+    /// Answers the requests that have come since the last poll.
     ///
     /// # Errors
     /// The network has failed.

@@ -1,5 +1,5 @@
-//! The parameters of the node of ROS: declared in the spec, set by whoever reaches it, within the
-//! limits of the spec.
+//! The parameters of the node of ROS: declared in the spec, and set by whoever reaches the node,
+//! within the limits of the spec.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -8,7 +8,7 @@ use ros2_client::ParameterValue;
 use sinew_core::Refusal;
 use sinew_spec::{Data, Item};
 
-/// Most bytes of a text that somebody sets.
+/// Longest text that others may set, in bytes.
 const TEXT_MAX: usize = 1024;
 
 /// A parameter as the spec declares it.
@@ -22,14 +22,14 @@ pub(crate) struct Declared {
     pub(crate) limits: (f64, f64),
 }
 
-/// The values as they are.
+/// The current values.
 pub(crate) struct Values {
     declared: Vec<Declared>,
     now: Mutex<(u64, BTreeMap<String, ParameterValue>)>,
 }
 
 impl Values {
-    /// The first ones.
+    /// No values yet, for these parameters.
     pub(crate) fn new(declared: &[Declared]) -> Values {
         Values { declared: declared.to_vec(), now: Mutex::default() }
     }
@@ -64,19 +64,19 @@ impl Values {
         })
     }
 
-    /// Takes the first values.
+    /// Sets each parameter to its first value.
     pub(crate) fn keep_first(&self) {
         self.declared.iter().for_each(|it| self.keep(&it.name, &it.value));
     }
 
-    /// Takes a value that was judged.
+    /// Sets a value that was judged.
     pub(crate) fn keep(&self, name: &str, value: &ParameterValue) {
         let mut now = self.now.lock().unwrap_or_else(PoisonError::into_inner);
         now.0 += 1;
         now.1.insert(name.to_owned(), value.clone());
     }
 
-    /// How often one was set, and all of them.
+    /// How often a value was set so far, and all values.
     pub(crate) fn now(&self) -> (u64, BTreeMap<String, ParameterValue>) {
         self.now.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -139,7 +139,7 @@ fn one(name: &str, item: &Item) -> Result<Declared, String> {
     Ok(declared)
 }
 
-/// A value: its type is what it looks like.
+/// A value; its type is the one that the text looks like.
 fn scalar(item: &Item) -> Result<ParameterValue, String> {
     let Data::Scalar { text, plain } = &item.data else {
         return Err(format!("is {}", item.sort()));

@@ -10,10 +10,10 @@ use crate::stage::{PATIENCE, Stage};
 pub(crate) const TESTS: &[Test] =
     &[("a_base_obeys_cmd_vel_within_its_limits", a_base_obeys_within_its_limits)];
 
-/// Of the limiter: whether it has nothing to do.
+/// Signal of the limiter: 1 while nobody tells it anything.
 const BRAKES: usize = 2;
 
-/// The graph, on one machine and patient.
+/// The graph, on this machine only and with generous limits.
 fn graph() -> String {
     let text = include_str!("../../../graphs/ros2/base.yaml");
     [
@@ -28,7 +28,8 @@ fn graph() -> String {
     })
 }
 
-/// Hears how fast it is until it goes straight ahead and turns so fast; all speeds on the way.
+/// Hears the base's speed until it goes straight ahead and turns this fast. Returns all speeds on
+/// the way.
 fn until(stage: &mut Stage, watcher: &Peer, goal: [f64; 2]) -> Vec<f64> {
     let (begun, mut speeds) = (Instant::now(), Vec::new());
     loop {

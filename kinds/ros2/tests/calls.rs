@@ -1,5 +1,6 @@
-//! Services and parameters, called by ros2-client: the same code on both sides, so a weak test. No
-//! other client could be had here: Cyclone's Python package cannot say to what a reply belongs.
+//! Services and parameters, called by ros2-client. That is the same code on both sides, so a weak
+//! test. There was no other client to use: Cyclone's Python package cannot say which request a
+//! reply answers.
 
 use std::time::{Duration, Instant};
 
@@ -46,7 +47,7 @@ nodes:
   - {kind: ros2_publisher, name: images, domain: ros, topic: image_raw, type: sensor_msgs/msg/Image}
 ";
 
-/// A client of the services of a node; it speaks, and never lets anybody wait.
+/// A node that calls the services of another node.
 struct Caller {
     node: Node,
 }
@@ -126,7 +127,7 @@ impl Caller {
     }
 }
 
-/// Asks until there is an answer: nobody says when the two have found each other.
+/// Asks until there is an answer: nothing tells when client and server have found each other.
 fn call<Q, A>(stage: &mut Stage, client: &Client<Q, A>, question: &Q) -> A
 where
     Q: Message + Clone + 'static,
@@ -161,7 +162,7 @@ fn triggers_are_obeyed() {
     let begun = Instant::now();
     while stage.goes_on() {
         assert!(begun.elapsed() < PATIENCE, "it does not halt");
-        // The first requests may have come before the two knew each other.
+        // The first requests may have been sent before the two had found each other.
         let _ = halt.send_request(nothing.clone());
     }
 }

@@ -1,4 +1,4 @@
-//! What others publish and the graph takes, or not.
+//! What others publish, and which of it enters the graph.
 
 use std::time::Duration;
 
@@ -47,7 +47,7 @@ nodes:
     ports: {out: [{name: cart, port: drive}]}
 ";
 
-/// Its hash, as others tell it.
+/// The hash of a twist, as other implementations tell it.
 const TWIST: &str = "RIHS01_9c45bf16fe0983d80e3cfe750d6835843d265a9a6c46bd2e609fcddde6fb8d2a";
 
 fn start() -> Stage {
@@ -106,7 +106,7 @@ fn no_other_type_and_no_nan() {
     let writer = publisher.create_datawriter_no_key_cdr::<Numbers>(&topic.expect("a topic"), None);
     let writer = writer.expect("a writer");
     stage.until("the other type is told", |stage| {
-        // As long as a twist, so that it could be read as one.
+        // This type is as long as a twist, so that it could be read as one.
         writer.write(Numbers { sec: 1, nanosec: 2, numbers: [0.75; 6] }, None).expect("it writes");
         stage.said("ros", "a writer sends geometry_msgs::msg::dds_::Other_")
     });
@@ -157,12 +157,12 @@ fn what_came_meanwhile_is_not_obeyed() {
     stage.until("it drives", |stage| is_near(stage.signals[SPEED], 0.5));
     stage.signal("ros", Signal::STOP);
     stage.pass(Duration::from_millis(500));
-    // From here on nobody sends: what the service finds is of the past.
+    // From here on nobody sends: all that the service finds is old.
     peer.kill();
     stage.until("it stands", |stage| stage.signals[SPEED] == 0.0);
     let before = stage.signals[ORDERS];
     stage.signal("ros", Signal::CONT);
-    // The threads of rustdds do not survive it; that is noticed.
+    // The threads of rustdds do not survive the stop, and the service notices that.
     stage.until("it starts again", |stage| stage.texts(EventKind::Ready, "ros").len() > 1);
     let reason = stage.texts(EventKind::Faulted, "ros")[0].to_owned();
     assert!(reason.contains("DDS has ended in this process"), "{reason}");

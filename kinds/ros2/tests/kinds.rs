@@ -11,18 +11,18 @@ use sinew_runtime::{Service, ServiceEntry, ServiceIo};
 sinew_media::messages!(sinew_core::message);
 
 message! {
-    /// Where its two wheels are, and the cart.
+    /// Where the two wheels and the cart are.
     pub struct CartState {
-        /// Of the left and the right wheel; the left one counts the cycles.
+        /// Of the left and the right wheel; that of the left one counts the cycles.
         pub position_rad: [f64; 2],
-        /// Of both.
+        /// Of both wheels.
         pub velocity_rad_per_s: [f64; 2],
         /// Of the cart, in mm: not ROS's unit.
         pub place_mm: [f64; 3],
-        /// How it is turned.
+        /// How the cart is turned.
         pub orientation_xyzw: [f64; 4],
     }
-    /// What it is to do.
+    /// What the cart is to do.
     pub struct Drive {
         /// Forward.
         pub speed_m_per_s: f64,
@@ -31,41 +31,41 @@ message! {
         /// Zero.
         pub reserved: u32,
     }
-    /// What a `gauge` was told of a place.
+    /// What a `gauge` was told of a pose.
     pub struct Place {
         /// Where.
         pub position_m: [f64; 3],
         /// How it is turned.
         pub orientation_xyzw: [f64; 4],
     }
-    /// What it was told of two joints.
+    /// What a `gauge` was told of two joints.
     pub struct Joints {
         /// Where they are.
         pub position_rad: [f64; 2],
         /// How fast they turn.
         pub velocity_rad_per_s: [f64; 2],
     }
-    /// What it was told of their way.
+    /// What a `gauge` was told of a trajectory.
     pub struct Way {
         /// Three points of both joints.
         pub position_rad: [f64; 6],
-        /// When they are to be there.
+        /// When the joints are to be there.
         pub time_from_start_s: [f64; 3],
-        /// Points that are meant.
+        /// How many of the points are in use.
         pub points: u64,
     }
-    /// How it does it.
+    /// Settings of the cart.
     pub struct Tuning {
-        /// Of the speed.
+        /// Gain of the speed.
         pub gain: f64,
         /// Whether the lamp is lit.
         pub lamp: u64,
     }
 }
 
-/// The fastest that it goes, whoever tells it.
+/// The cart's greatest speed, whatever it is told.
 const SPEED_MAX_M_PER_S: f64 = 1.0;
-/// Without a new order for so many cycles it stands.
+/// Without a new order for this many cycles the cart stops.
 const CYCLES_MAX: u64 = 100;
 
 static CART: Kind = Kind {

@@ -1,6 +1,7 @@
-//! Graphs with a node of ROS, run for real, and nodes of others beside them: Cyclone DDS by its
-//! Python package, ros2-client for services and parameters over DDS, and zenoh's Python package in
-//! the way of rmw_zenoh. The domains are this program, started again. Nothing here is the arm.
+//! Graphs with a node of ROS, run for real, and nodes of other implementations beside them: Cyclone
+//! DDS by its Python package, ros2-client for services and parameters over DDS, and zenoh's Python
+//! package in the way of rmw_zenoh. The domains are this program, started again. None of these
+//! graphs is the arm.
 
 #![expect(clippy::print_stdout, reason = "a test binary with a main of its own reports its tests")]
 
@@ -25,7 +26,7 @@ use sinew_runtime::{Kinds, domain};
 /// A test and its name.
 type Test = (&'static str, fn());
 
-/// All of them; `cargo test` filters them by name as usual.
+/// All tests; `cargo test` filters them by name as usual.
 const TESTS: [&[Test]; 7] = [
     outward::TESTS,
     inward::TESTS,
@@ -36,7 +37,7 @@ const TESTS: [&[Test]; 7] = [
     over_zenoh::TESTS,
 ];
 
-/// The kinds of this crate, and machines.
+/// The kinds of this crate, and the machines of these tests.
 fn all_kinds() -> Kinds {
     let services = [kinds::FILM].into_iter().chain(SERVICES.iter().copied());
     let nodes = [kinds::NODES, sinew_robot::NODES].concat();

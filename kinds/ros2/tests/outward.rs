@@ -13,10 +13,11 @@ pub(crate) const TESTS: &[Test] = &[
     ("cyclone_reads_a_picture", cyclone_reads_a_picture),
 ];
 
-/// Seconds of joint states; `SINEW_TEST_ROS2_SECONDS` for longer.
+/// Seconds for which joint states are heard; `SINEW_TEST_ROS2_SECONDS` sets more.
 const SECONDS: &str = "5";
 
-/// Patient, for a machine that is busy with something else: what matters is what crosses.
+/// Its limits are generous, for a machine that is busy with something else: only what crosses
+/// matters.
 const GRAPH: &str = "
 name: cart
 domains:
@@ -114,7 +115,7 @@ fn cyclone_reads_the_rest() {
 
     let nodes = Peer::start(&["nodes"]);
     let mut node = serde_json::Value::Null;
-    // First what it was as it began, then what it is.
+    // The peer first tells the node's state at its start, then each later one.
     stage.until("the node is seen with its topics", |_| {
         node = nodes.heard().unwrap_or_else(|| std::mem::take(&mut node));
         let ty = &node["topics"]["rt/yard/joint_states"];
@@ -193,7 +194,7 @@ nodes:
     stage.stop();
 }
 
-/// What a peer says next, while the graph runs.
+/// The next line of a peer, while the graph runs.
 pub(crate) fn hear(stage: &mut Stage, peer: &Peer) -> serde_json::Value {
     let mut heard = None;
     stage.until("the peer hears something", |_| {

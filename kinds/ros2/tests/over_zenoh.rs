@@ -1,5 +1,5 @@
-//! Nodes over Zenoh, and beside them `zenoh_peer.py`, which speaks as rmw_zenoh's documents and
-//! sources say. No rmw_zenoh itself could be had here.
+//! Nodes over Zenoh, and beside them `zenoh_peer.py`, which follows rmw_zenoh's documents and
+//! sources. There was no rmw_zenoh itself to test with.
 
 use std::time::Duration;
 
@@ -73,13 +73,13 @@ nodes:
     ports: {out: [{name: cart, port: drive}]}
 ";
 
-/// Hashes of types, as others compute them.
+/// Hashes of types, as other implementations compute them.
 const JOINTS: &str = "a13ee3a330e346c9d87b5aa18d24e11690752bd33a0350f11c5882bc9179260e";
 const TWIST: &str = "9c45bf16fe0983d80e3cfe750d6835843d265a9a6c46bd2e609fcddde6fb8d2a";
 const TRIGGER: &str = "eeff2cd6fa5ad9d27cdf4dec64818317839b62f212a91e6b5304b634b2062c5f";
 const TRANSFORMS: &str = "e369d0f05a23ae52508854b66f6aa0437f3449d652e8cbf22d5abe85d020f087";
 
-/// Below those that the system gives away, and of this run of the tests alone.
+/// A port for this run of the tests alone, below those that the system assigns.
 fn port() -> String {
     (20_000 + std::process::id() % 10_000).to_string()
 }
@@ -91,7 +91,7 @@ fn start() -> Stage {
     stage
 }
 
-/// A peer that does this in the domain of these tests.
+/// A peer that runs this command in the domain of these tests.
 fn peer(command: &str, arguments: &[&str]) -> Peer {
     let domain = domain();
     Peer::over_zenoh(&port(), &[&[command, &domain], arguments].concat())
@@ -171,7 +171,7 @@ fn who_comes_late_gets_transforms() {
     let mut stage = start();
     let _router = router(&mut stage);
     stage.until("the router is seen", |stage| stage.said("ros", "the router at 127.0.0.1:"));
-    // It was sent before there was a router.
+    // The transforms were sent before there was a router.
     let late = peer("late", &["/tf_static", "tf2_msgs", "TFMessage"]);
     let heard = hear(&mut stage, &late);
     let transform = &heard["message"]["transforms"][0];
@@ -301,7 +301,7 @@ fn what_came_meanwhile_is_not_obeyed() {
     stage.until("it drives", |stage| stage.signals[SPEED] == 0.25);
     stage.signal("ros", Signal::STOP);
     stage.pass(Duration::from_millis(500));
-    // From here on nobody sends: what the service finds is of the past.
+    // From here on nobody sends: all that the service finds is old.
     driver.kill();
     stage.until("it stands", |stage| stage.signals[SPEED] == 0.0);
     let before = stage.signals[ORDERS];

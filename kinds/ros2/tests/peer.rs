@@ -1,4 +1,4 @@
-//! `peer.py`, a node of Cyclone DDS, and `zenoh_peer.py`, one as rmw_zenoh has it, each in a
+//! `peer.py`, a node of Cyclone DDS, and `zenoh_peer.py`, a node in the way of rmw_zenoh, each in a
 //! process of its own.
 
 use std::io::{BufRead, BufReader};
@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::stage::{domain, skip};
 
-/// One.
+/// A peer in its process.
 pub(crate) struct Peer {
     process: Child,
     lines: Receiver<Value>,
@@ -21,12 +21,12 @@ fn python() -> String {
     std::env::var("SINEW_TEST_PYTHON").unwrap_or_else(|_| "python3".into())
 }
 
-/// Whether there can be one; else says what is missing.
+/// Whether a peer can run here; if not, says what is missing.
 pub(crate) fn is_there() -> bool {
     has("cyclonedds")
 }
 
-/// Whether there can be one with zenoh; else says what is missing.
+/// Whether a peer with zenoh can run here; if not, says what is missing.
 pub(crate) fn is_zenoh_there() -> bool {
     has("zenoh, rosbags")
 }
@@ -43,12 +43,12 @@ fn has(packages: &str) -> bool {
 }
 
 impl Peer {
-    /// Starts one that does this.
+    /// Starts a peer with these arguments.
     pub(crate) fn start(arguments: &[&str]) -> Peer {
         Peer::of(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/peer.py"), &domain(), arguments)
     }
 
-    /// Starts one that does this over Zenoh, with a router at this port.
+    /// Starts a peer over Zenoh with these arguments, with a router at this port.
     pub(crate) fn over_zenoh(port: &str, arguments: &[&str]) -> Peer {
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/zenoh_peer.py");
         Peer::of(script, port, arguments)
@@ -75,17 +75,17 @@ impl Peer {
         Peer { process, lines }
     }
 
-    /// What it says next, if it has said something.
+    /// The next line of the peer, if there is one.
     pub(crate) fn heard(&self) -> Option<Value> {
         self.lines.try_recv().ok()
     }
 
-    /// What it says next, if it says something in so long.
+    /// The next line of the peer, if one comes within this time.
     pub(crate) fn says(&self, time: Duration) -> Option<Value> {
         self.lines.recv_timeout(time).ok()
     }
 
-    /// Ends it at once, without a word to anybody: as a machine that loses its power.
+    /// Kills it at once, without notice to anybody, as when a machine loses its power.
     pub(crate) fn kill(mut self) {
         self.process.kill().expect("it runs");
     }

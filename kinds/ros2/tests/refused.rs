@@ -35,7 +35,7 @@ nodes:
     ports: {out: [{name: cart, port: drive}]}
 ";
 
-/// What is written instead, and what is said of it.
+/// Text that is replaced, its replacement, and what the refusal says.
 const WRONG: &[(&str, &str, &str)] = &[
     (
         "position_rad,",

@@ -12,7 +12,7 @@ use sinew_spec::{SpecSource, compile, render};
 
 use crate::all_kinds;
 
-/// A wait that is longer than this is a hang. Never a statement about speed.
+/// A wait that is longer than this is a hang. This says nothing of speed.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 /// Between two looks at a run.
 const LOOK: Duration = Duration::from_millis(5);
@@ -24,8 +24,8 @@ pub(crate) struct Stage {
     pub(crate) signals: Vec<f64>,
 }
 
-/// A domain of DDS that no other run of these tests has; below 100, so that its ports are not among
-/// those that the system gives away.
+/// A domain of DDS that no other run of these tests has. It is below 100, so that its ports are not
+/// among those that the system assigns.
 pub(crate) fn domain() -> String {
     (1 + std::process::id() % 99).to_string()
 }
@@ -48,7 +48,7 @@ fn request(text: &str) -> Result<RunRequest, String> {
     Ok(RunRequest::new(spec, plan))
 }
 
-/// What `sinew check` says of a graph, all of it; nothing if it is good.
+/// All that `sinew check` says of a graph; nothing if the graph is good.
 pub(crate) fn refusals(text: &str) -> Vec<String> {
     let text = with_domain(text);
     let plan = match request(&text) {
@@ -96,7 +96,7 @@ impl Stage {
         self.until("time passes", |_| begun.elapsed() >= time);
     }
 
-    /// Stops it: in order, for nothing that a service did reached the core.
+    /// Stops the run, which must end in order: nothing that a service did reached the core.
     pub(crate) fn stop(&mut self) {
         self.run.stop();
         let begun = Instant::now();
@@ -108,7 +108,7 @@ impl Stage {
         assert_eq!((outcome, faults), (Outcome::Stopped, Vec::new()), "{story}");
     }
 
-    /// Lets it run for a moment. Whether it has not ended by itself.
+    /// Lets it run for a moment. Returns whether it has not ended by itself.
     pub(crate) fn goes_on(&mut self) -> bool {
         self.poll()
     }
@@ -133,7 +133,7 @@ impl Stage {
         kill_process(number.expect("its process"), signal).expect("it is there");
     }
 
-    /// All that has happened, and what the services' nodes have done.
+    /// All that has happened, and the counts of the services' nodes.
     pub(crate) fn told(&self) -> String {
         let status = self.run.status();
         let nodes = status.domains.iter().flat_map(|domain| &domain.nodes);
@@ -151,7 +151,7 @@ impl Stage {
     }
 }
 
-/// Says what is missing for a test, which fails with `CI=true`.
+/// Says what is missing for a test. With `CI=true` that fails.
 pub(crate) fn skip(missing: &str) {
     assert!(std::env::var("CI").as_deref() != Ok("true"), "{missing}");
     println!("skipped: {missing}");

@@ -1,4 +1,4 @@
-//! Poses, joint states and trajectories of Cyclone DDS: what the graph takes of them, and what not.
+//! Poses, joint states and trajectories of Cyclone DDS: what enters the graph, and what does not.
 
 use serde_json::{Value, json};
 
@@ -47,15 +47,15 @@ nodes:
     ports: {out: [{name: gauge, port: way}]}
 ";
 
-/// A message, and where in the signals of the gauge which numbers of it stand.
+/// A message, and where its numbers are expected among the signals of the gauge.
 struct Row {
     topic: &'static str,
     ty: &'static str,
-    /// What is taken.
+    /// A message that is taken.
     good: Value,
     at: usize,
     numbers: &'static [f64],
-    /// What is not, and what is said of it.
+    /// A message that is not taken, and what is said of it.
     bad: Value,
     said: &'static str,
 }
@@ -69,7 +69,7 @@ fn rows() -> [Row; 4] {
         })
     };
     let stamped = |frame: &str| json!({"header": header(frame), "pose": pose(-0.6)});
-    // In another order than the graph's, and with one that it does not want.
+    // In another order than the graph's, and with a joint that the graph does not want.
     let joints = |last: &str| {
         json!({
             "header": header(""), "name": ["odd", "right", last], "position": [9.0, 0.5, -0.25],
@@ -119,7 +119,7 @@ fn rows() -> [Row; 4] {
             ty: "JointTrajectory",
             good: way(2),
             at: 18,
-            // Behind the last point that one again.
+            // Behind the last point, the last point again.
             numbers: &[0.0, 0.5, 1.0, 0.5, 1.0, 0.5, 0.5, 1.5, 1.5, 2.0],
             bad: way(4),
             said: "with too many points or none",

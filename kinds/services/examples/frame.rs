@@ -1,4 +1,4 @@
-//! A frame of the synthetic camera as JPEG, to be looked at, and what it costs:
+//! Writes a frame of the synthetic camera as a JPEG and measures its cost:
 //! `cargo run --release -p sinew-services --example frame -- out.jpg [frames [J1 ... J6]]`, in
 //! degrees; without joints the arm swings.
 
@@ -14,7 +14,7 @@ use sinew_services::picture::{PictureView, jpeg};
 
 /// Between two frames, ns.
 const PERIOD_NS: u64 = 33_333_333;
-/// Times that the last frame is encoded.
+/// How often the last frame is encoded.
 const ENCODED: u32 = 50;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -1,4 +1,4 @@
-//! Kind `axis_log`: what the axes did, line by line, in a file.
+//! Kind `axis_log`: writes what the axes did to a file, line by line.
 
 mod file;
 #[cfg(test)]
@@ -17,11 +17,11 @@ use crate::tell;
 
 const IN: usize = 0;
 
-/// Between two looks at the port: so late the time of a line may be.
+/// Interval between two polls of the port: the time of a line may be late by this.
 const LOOK: Duration = Duration::from_millis(10);
-/// Between two flushes: so much is lost at most if the process is killed.
+/// Interval between two flushes: at most this much is lost if the process is killed.
 const FLUSH: Duration = Duration::from_secs(1);
-/// Messages taken in one look; with more of them heartbeat and flush would have to wait.
+/// Most messages taken in one poll; with more the heartbeat and the flush would be late.
 const TAKEN_MAX: usize = 10_000;
 
 /// What the compiler knows of the kind.
@@ -63,7 +63,7 @@ fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Service>, Fault> {
 struct AxisLog {
     path: PathBuf,
     every: u64,
-    /// From start to stop.
+    /// Set from start to stop.
     log: Option<Log>,
 }
 
@@ -92,13 +92,13 @@ impl Service for AxisLog {
     }
 
     fn stop(&mut self) {
-        // Closing it saves what can be saved, should `run` have failed.
+        // If `run` failed, closing the file saves what can be saved.
         self.log = None;
     }
 }
 
-/// What the link held when this life began: after a restart, what came meanwhile and before. Each
-/// with the number of those lost before it.
+/// The messages in the link when this life began; after a restart these include messages from
+/// before and from in between. Each comes with the number of messages lost before it.
 fn held(io: &mut ServiceIo) -> Result<Vec<(u64, AxisFeedback)>, Fault> {
     let mut held = Vec::new();
     while held.len() < TAKEN_MAX
@@ -109,7 +109,7 @@ fn held(io: &mut ServiceIo) -> Result<Vec<(u64, AxisFeedback)>, Fault> {
     Ok(held)
 }
 
-/// Takes what has come since the last look.
+/// Takes the messages since the last call.
 fn take_all(io: &mut ServiceIo, log: &mut Log) -> Result<(), Fault> {
     let unix_ms = unix_ms();
     for _ in 0..TAKEN_MAX {
@@ -127,7 +127,7 @@ struct Log {
     taken: u64,
     /// Number of the message that gets the next line.
     due: u64,
-    /// Lost messages that were told.
+    /// Number of lost messages that were reported.
     lost_told: u64,
 }
 
@@ -136,8 +136,8 @@ impl Log {
         Log { file, every, taken: 0, due: 1, lost_told: 0 }
     }
 
-    /// Takes a message before which `lost` were lost in all. Its number counts those too, so it
-    /// tells the time between two lines better than the clock does.
+    /// Takes a message before which `lost` were lost in total. Its number counts those too, so it
+    /// gives the time between two lines better than the clock does.
     fn take(&mut self, unix_ms: u64, lost: u64, message: &AxisFeedback) -> Result<(), Fault> {
         self.taken += 1;
         let number = self.taken + lost;
@@ -148,7 +148,7 @@ impl Log {
         self.file.add(unix_ms, number, message)
     }
 
-    /// Takes what the link held, but for what is in the log already.
+    /// Takes the messages that the link held, except those that are in the log already.
     fn catch_up(&mut self, unix_ms: u64, held: &[(u64, AxisFeedback)]) -> Result<(), Fault> {
         let logged = held.iter().rposition(|(_, message)| self.file.ended_with(message));
         let (logged, missing) = held.split_at(logged.map_or(0, |at| at + 1));
@@ -159,7 +159,7 @@ impl Log {
         missing.iter().try_for_each(|(lost, message)| self.take(unix_ms, *lost, message))
     }
 
-    /// What is to be said of messages that were lost since it was said last.
+    /// The line about messages that were lost since the last one.
     fn lost(&mut self, lost: u64) -> Option<String> {
         let more = lost - std::mem::replace(&mut self.lost_told, lost);
         (more > 0).then(|| {
@@ -171,7 +171,7 @@ impl Log {
     }
 }
 
-/// By the clock on the wall, for a log is read beside other logs. Nothing reckons with it.
+/// Wall-clock time, because a log is read beside other logs. It is used for nothing else.
 fn unix_ms() -> u64 {
     // A clock before 1970 is wrong anyway.
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64

@@ -31,10 +31,10 @@ use crate::tell;
 const POSE: usize = 0;
 const OUT: usize = 1;
 
-/// Between two looks at the pose: so coarse the path in the picture is. Each of them wakes a CPU
-/// that may be the core's.
+/// Interval between two reads of the pose: the resolution of the path in the picture. Each read
+/// wakes a CPU that may be the core's.
 const LOOK_NS: u64 = 16_000_000;
-/// Between two words about frames that were missed.
+/// Interval between two reports of missed frames.
 const TELL_NS: u64 = 10_000_000_000;
 
 /// What the compiler knows of the kind.
@@ -108,7 +108,7 @@ fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Service>, Fault> {
 pub struct Camera {
     source: Box<dyn FrameSource>,
     rate_hz: u64,
-    /// When a pose was heard last, or the camera began.
+    /// Time of the last pose, or of the camera's start.
     pose_ns: u64,
 }
 
@@ -118,7 +118,7 @@ impl Camera {
         Camera { source, rate_hz: rate_hz.max(1), pose_ns: 0 }
     }
 
-    /// Looks whether the arm has moved.
+    /// Reads whether the arm has moved.
     fn look(&mut self, io: &mut ServiceIo) -> Result<(), Fault> {
         let Some(pose) = io.receive::<AxisFeedback>(POSE)? else { return Ok(()) };
         let is_good = pose.position_rad.iter().all(|angle| angle.is_finite());
@@ -129,7 +129,7 @@ impl Camera {
         Ok(())
     }
 
-    /// Takes the frame with this number; if nobody has room for it, it is gone.
+    /// Takes the frame with this number; if no reader has room for it, it is dropped.
     fn take(&mut self, io: &mut ServiceIo, number: u64) -> Result<(), Fault> {
         let shot = Shot { time_ns: now_ns(), number, pose_ns: self.pose_ns };
         let Some(mut frame) = io.claim::<Picture>(OUT)? else { return self.source.skip() };
@@ -167,7 +167,7 @@ impl Service for Camera {
     }
 }
 
-/// What was said of missed frames.
+/// What was reported of missed frames.
 struct Told {
     missed: u64,
     next_ns: u64,

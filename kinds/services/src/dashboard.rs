@@ -1,9 +1,10 @@
-//! Kind `dashboard`: the run on a web page, and the orders of people who have its token.
+//! Kind `dashboard`: shows the run on a web page, and carries out orders of people who have its
+//! token.
 //!
-//! Two threads. The node's own looks at the run, thirty times a second, and makes one frame for all
-//! viewers (`cycles`, `frame`); the server's speaks to them (`server`, `viewer`). They meet
-//! in the `hub`, where neither waits for the other: a viewer that is slow misses frames, and
-//! holds up nobody. What they say is written down in [`protocol`].
+//! There are two threads. The node's thread polls the run thirty times a second and makes one frame
+//! for all viewers (`cycles`, `frame`). The server's thread talks to the viewers (`server`,
+//! `viewer`). They meet in the `hub`, where neither waits for the other: a slow viewer misses
+//! frames and delays nobody. The messages are described in [`protocol`].
 
 mod arm;
 mod captures;
@@ -50,9 +51,9 @@ use crate::tell;
 const IMAGE: usize = 0;
 const COMMAND: usize = 1;
 
-/// Between two looks at the run while somebody looks on: 30 Hz.
+/// Interval between two polls of the run while there are viewers: 30 Hz.
 const SPACING: Duration = Duration::from_nanos(1_000_000_000 / 30);
-/// As above, while nobody does. What the core leaves behind is held for two seconds.
+/// The same without viewers. The core keeps its records for two seconds.
 const SPACING_ALONE: Duration = Duration::from_millis(100);
 
 /// What the compiler knows of the kind.
@@ -160,7 +161,7 @@ impl Service for Dashboard {
     }
 }
 
-/// Looks at the run until the service is to end.
+/// Polls the run until the service must end.
 fn look(
     io: &mut ServiceIo,
     shows: &mut Shows,
@@ -170,7 +171,7 @@ fn look(
     let mut due_ns = now_ns();
     loop {
         let spacing = if hub.viewers() > 0 { SPACING } else { SPACING_ALONE };
-        // Absolute times keep the rate; who comes late begins anew instead of making up for it.
+        // Absolute times keep the rate; a late poll sets a new start, and is not made up for.
         due_ns = now_ns().max(due_ns + spacing.as_nanos() as u64);
         if !io.wait(Duration::from_nanos(due_ns.saturating_sub(now_ns()))) {
             return Ok(());
@@ -182,7 +183,7 @@ fn look(
     }
 }
 
-/// Tells people where the page is, and what they should know of it.
+/// Tells people the address of the page, and what they should know about it.
 fn announce(watch: &Watch, hosts: &Hosts) -> Result<(), Fault> {
     let (shown, secret) = (hosts.shown(), watch.secret());
     let address = format!("http://{shown}/#token={secret}");
@@ -199,11 +200,11 @@ fn announce(watch: &Watch, hosts: &Hosts) -> Result<(), Fault> {
     Ok(())
 }
 
-/// What viewers hear when the service ends: whether to come again.
+/// What viewers are told when the service ends: whether to connect again.
 fn last_word(watch: &Watch, looked: &Result<(), Fault>) -> Closing {
     let goes_on = match watch.supervisor().status() {
         Ok(status) => looked.is_err() || status.phase != Phase::Stopping,
-        // It has gone, and takes everybody with it.
+        // The supervisor is gone, and all its processes end with it.
         Err(_) => false,
     };
     match goes_on {

@@ -1,14 +1,14 @@
-//! Who may speak to a server of pages: what a browser's headers say, by the rules of [`Hosts`].
+//! Who may use a server of pages: checks a browser's headers by the rules of [`Hosts`].
 
 use axum::http::HeaderMap;
 use axum::http::header::{HOST, HeaderName, ORIGIN};
 pub(crate) use sinew_control::hosts::Hosts;
 use sinew_control::hosts::PortRule;
 
-/// Whether a request calls this server, of a node of this kind, by one of its names.
+/// Whether a request addresses this server, of a node of this kind, by one of its names.
 ///
 /// # Errors
-/// A sentence: what was called, and how to allow it.
+/// A sentence: which name was used, and how to allow it.
 pub(crate) fn check_host(hosts: &Hosts, headers: &HeaderMap, kind: &str) -> Result<String, String> {
     let host = one(headers, &HOST)?.to_ascii_lowercase();
     if hosts.is_ours(&host, PortRule::Own) {
@@ -17,7 +17,7 @@ pub(crate) fn check_host(hosts: &Hosts, headers: &HeaderMap, kind: &str) -> Resu
     Err(hosts.refusal(&host, kind))
 }
 
-/// Whether the page that sends a request came from this server too.
+/// Whether the page that sends a request also came from this server.
 ///
 /// # Errors
 /// As for [`check_host`].
@@ -32,7 +32,7 @@ pub(crate) fn check_origin(hosts: &Hosts, headers: &HeaderMap, kind: &str) -> Re
     }
 }
 
-/// The value of a header that must be there once.
+/// The value of a header that must occur exactly once.
 fn one<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<&'a str, String> {
     let mut values = headers.get_all(name).iter();
     match (values.next(), values.next()) {

@@ -1,6 +1,6 @@
-//! The services that people see: each a service domain of its own beside the core, none able to
-//! disturb it. A crate apart from the node kinds of the core, because of what they depend on: web
-//! server, file formats, pictures.
+//! The services that people see: each is a service domain of its own beside the core, and none can
+//! disturb the core. They are a crate apart from the node kinds of the core because of their
+//! dependencies: web server, file formats, pictures.
 
 pub mod axis_log;
 pub mod camera;
@@ -31,8 +31,8 @@ pub const SERVICES: &[ServiceEntry] = &[
     player::video_sink::NODE,
 ];
 
-/// Says a line, which becomes an event of the run.
+/// Prints a line, which becomes an event of the run.
 fn tell(line: &str) {
-    // If nobody listens any more, there is nobody to be told.
+    // If nothing reads the output any more, the line can be lost.
     let _ = writeln!(stdout(), "{line}");
 }

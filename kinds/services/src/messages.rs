@@ -9,5 +9,5 @@ use std::mem::offset_of;
 const _: () = assert!(offset_of!(Packet, payload) == size_of::<PacketHead>());
 const _: () = assert!(offset_of!(Picture, points) == size_of::<PictureHead>());
 const _: () = assert!(offset_of!(SoundBlock, samples) == size_of::<BlockHead>());
-// Decoders want places that begin at such multiples.
+// Decoders need addresses that are multiples of this.
 const _: () = assert!(size_of::<PictureHead>() == 128 && size_of::<Picture>().is_multiple_of(128));

@@ -1,4 +1,4 @@
-//! Kind `monitor`: counters and histograms of the run for Prometheus, and rules that are judged in
+//! Kind `monitor`: counters and histograms of the run for Prometheus, and rules that are checked in
 //! every cycle.
 
 mod exposition;
@@ -30,15 +30,15 @@ use self::server::{Net, Page};
 use self::webhook::{AllTold, Webhook};
 use crate::tell;
 
-/// Rules of one monitor: each is judged in every cycle.
+/// Most rules of one monitor, because each is checked in every cycle.
 const RULES_MAX: usize = 64;
-/// Between two looks at the cycles.
+/// Interval between two polls of the cycles.
 const LOOK: Duration = Duration::from_millis(10);
-/// As above, if a rule may stop the core: it should not wait for the look.
+/// The same if a rule may stop the core: the stop should not wait for the next poll.
 const LOOK_TO_STOP: Duration = Duration::from_millis(1);
-/// Between two looks at the status.
+/// Interval between two polls of the status.
 const STATUS_NS: u64 = 500_000_000;
-/// At the end, so long a webhook may still take to be told; less than the deadline of any stop.
+/// How long a webhook may still take at the end; less than the deadline of any stop.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// What the compiler knows of the kind.
@@ -87,20 +87,20 @@ fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Service>, Fault> {
 
 struct Monitor {
     listen: SocketAddr,
-    /// Of the rules.
+    /// The rules as text.
     texts: Vec<String>,
     webhook: Option<Webhook>,
     with_signals: bool,
-    /// From the start on.
+    /// Set from the start on.
     rules: Vec<Rule>,
-    /// From start to run.
+    /// Set from start to run.
     listener: Option<TcpListener>,
-    /// From run to stop.
+    /// Set from run to stop.
     posted: Option<(Net, Option<AllTold>)>,
 }
 
 impl Monitor {
-    /// Reads the rule at place `at`.
+    /// Reads the rule number `at`.
     fn rule(&self, at: usize) -> Result<Rule, Wrong> {
         let rule = Rule::parse(at + 1, &self.texts[at])?;
         if rule.webhook && self.webhook.is_none() {
@@ -171,10 +171,10 @@ impl Service for Monitor {
                 look.at_status(io.watch(), &page.registry)?;
                 status_ns = now_ns() + STATUS_NS;
             }
-            // Only /healthz reads it, and orders nothing by it.
+            // Only /healthz reads it, and it orders no other memory.
             page.looked_ns.store(now_ns(), Ordering::Relaxed);
         }
-        // The last cycles, and those of the stop.
+        // The last cycles, including those of the stop.
         look.at_cycles(io.watch())
     }
 
@@ -187,7 +187,7 @@ impl Service for Monitor {
     }
 }
 
-/// Listens; if the port is taken, says by whom.
+/// Listens; if the port is in use, the error says by which process.
 fn listen_at(address: SocketAddr) -> Result<TcpListener, Fault> {
     TcpListener::bind(address).map_err(|error| match error.kind() {
         ErrorKind::AddrInUse => {

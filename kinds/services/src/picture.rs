@@ -1,4 +1,4 @@
-//! A picture where its link keeps it: read row by row, so that nobody copies one.
+//! A picture in the memory of its link: it is read row by row, so that it is never copied.
 
 pub mod jpeg;
 
@@ -9,22 +9,22 @@ use zerocopy::{FromZeros, IntoBytes};
 
 /// The points of a picture, wherever they are.
 pub trait Points {
-    /// Copies bytes that begin `offset` bytes from the first one of the points.
+    /// Copies the bytes at `offset` bytes from the first point.
     ///
     /// # Panics
     /// If they reach past the end.
     fn read(&self, offset: usize, into: &mut [u8]);
 }
 
-/// A writer that breaks the rules may change the points meanwhile: then the picture is wrong, and
-/// nothing else.
+/// A writer that breaks the rules may change the points meanwhile: then the picture is wrong, but
+/// nothing else happens.
 impl Points for Peek<'_> {
     fn read(&self, offset: usize, into: &mut [u8]) {
         self.read_at(size_of::<PictureHead>() + offset, into);
     }
 }
 
-/// As of a [`Peek`].
+/// As for a [`Peek`].
 impl Points for Ahead<'_> {
     fn read(&self, offset: usize, into: &mut [u8]) {
         self.read_at(size_of::<PictureHead>() + offset, into);
@@ -38,7 +38,7 @@ impl Points for [u8] {
     }
 }
 
-/// What a message says of itself in its first bytes, copied out.
+/// The head in a message's first bytes, copied out.
 pub fn read_head<H: FromZeros + IntoBytes + zerocopy::FromBytes>(
     read_at: impl FnOnce(&mut [u8]),
 ) -> H {
@@ -63,17 +63,17 @@ impl<'a, P: Points + ?Sized> PictureView<'a, P> {
     /// A picture of these points.
     ///
     /// # Errors
-    /// The head says what cannot be.
+    /// The head has values that are not possible.
     pub fn new(head: PictureHead, points: &'a P) -> Result<PictureView<'a, P>, BadHead> {
         Ok(PictureView { format: head.check()?, head, points })
     }
 
-    /// What it says of itself.
+    /// The head of the picture.
     pub fn head(&self) -> &PictureHead {
         &self.head
     }
 
-    /// How its points are written.
+    /// The format of its points.
     pub fn format(&self) -> PixelFormat {
         self.format
     }
@@ -83,7 +83,8 @@ impl<'a, P: Points + ?Sized> PictureView<'a, P> {
         planes_of(self.format)
     }
 
-    /// The row of plane `at` in which row `y` of the picture is, in `into`, which becomes as long.
+    /// Reads the row of plane `at` that contains row `y` of the picture into `into`, which gets its
+    /// length.
     pub fn read_row(&self, at: usize, y: u32, into: &mut Vec<u8>) {
         let row = self.head.row(self.planes()[at], at, y);
         into.resize(row.len, 0);

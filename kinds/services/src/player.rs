@@ -1,8 +1,8 @@
-//! A player, in parts that are of use alone: what takes a film apart, what decodes its pictures and
-//! its sound, what lets them be heard and seen. docs/player.md tells how they are linked.
+//! A player, in parts that can be used separately: one reads a film, others decode its pictures and
+//! its sound, and others output them. docs/player.md describes how they are linked.
 //!
-//! One clock: that of the sound, which [`audio_sink`] keeps and everybody else reads. One place
-//! that decides what is late, dropped or repeated: `presenter`.
+//! There is one clock, that of the sound: [`audio_sink`] keeps it and all others read it. There is
+//! one place that decides what is late, dropped or repeated: `presenter`.
 
 pub mod audio_decoder;
 pub mod audio_sink;
@@ -25,7 +25,7 @@ mod watchers;
 #[cfg(not(feature = "media"))]
 use sinew_core::{Fault, fault};
 
-/// What a kind says that this program was built without.
+/// The fault of a kind if this program was built without media.
 #[cfg(not(feature = "media"))]
 fn without_media() -> Fault {
     fault!(

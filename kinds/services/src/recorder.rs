@@ -1,8 +1,8 @@
-//! Kind `recorder`: every message and every cycle of the core in MCAP files.
+//! Kind `recorder`: writes every message and every cycle of the core to MCAP files.
 //!
 //! `gather` takes cycles from the run and makes batches of messages; `writer`, a thread of its own,
-//! puts them into parts; `earlier` mends what a kill has left. What stands in the files:
-//! `sinew_recording::format`.
+//! writes them into parts; `earlier` mends parts that were not finished because of a kill. The
+//! contents of the files are described in `sinew_recording::format`.
 
 mod earlier;
 mod folder;
@@ -32,11 +32,12 @@ use self::told::{Beside, Row};
 use self::writer::{Parts, Rotation, SLOW, Writer};
 use crate::tell;
 
-/// Between two looks at the core.
+/// Interval between two polls of the core.
 const LOOK: Duration = Duration::from_millis(20);
-/// Looks at the end: of a core at 1 kHz one takes all that two seconds have left.
+/// Most polls at the end: for a core at 1 kHz one of them takes everything that the core keeps, two
+/// seconds.
 const LAST_LOOKS_MAX: usize = 16;
-/// Between two lines about cycles that were lost.
+/// Shortest interval between two lines about lost cycles.
 const LINE: Duration = Duration::from_secs(1);
 
 /// What the compiler knows of the kind.
@@ -86,7 +87,7 @@ fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Service>, Fault> {
 struct Recorder {
     folder: PathBuf,
     rotation: Rotation,
-    /// From the start on: while it is open, no other recorder gets the folder.
+    /// Held from the start on: while it is open, no other recorder gets the folder.
     taken: Option<File>,
 }
 
@@ -121,7 +122,8 @@ impl Service for Recorder {
         while io.wait(LOOK) {
             ongoing.look(io.watch());
         }
-        // The core has ended before, if the run ends: what it has left. Else there is no end to it.
+        // If the run ends, the core has ended before, and its last cycles are taken here. If only
+        // the recorder ends, cycles keep coming, hence the limit.
         for _ in 0..LAST_LOOKS_MAX {
             if !ongoing.look(io.watch()) {
                 break;
@@ -148,7 +150,7 @@ fn taken(folder: &Path, by: Option<u32>) -> Fault {
     )
 }
 
-/// Where a recorder's node writes, in the plain form of its path.
+/// The folder of a recorder's node, as a normalised path.
 fn folder_of(node: &Node) -> PathBuf {
     let mut folder = PathBuf::new();
     let place = INFO.parameters.iter().position(|row| row.name == "folder");
@@ -169,15 +171,15 @@ struct Ongoing {
     gather: Gather,
     told_by: Beside,
     writer: Writer,
-    /// Cycles dropped because the disk was too slow, and lost because this process was; and what
-    /// was said of them when.
+    /// Cycles that were dropped because the disk was too slow. `told` holds the cycles dropped and
+    /// lost (because this process was too slow) that were last reported, and `told_at` the time.
     dropped: u64,
     told: (u64, u64),
     told_at: Instant,
 }
 
 impl Ongoing {
-    /// Goes on after what earlier lives have recorded, if they have.
+    /// Continues after the recordings of earlier lives, if there are any.
     fn begin(path: &Path, rotation: Rotation, io: &mut ServiceIo) -> Result<Ongoing, Fault> {
         let (mut opening, lines) = opening(io.watch());
         let folder = Folder::new(path, &io.watch().plan().name);
@@ -189,7 +191,8 @@ impl Ongoing {
         opening.head.part = earlier.part;
         let known = earlier.last.iter().flatten().map(|mark| mark.life).max().unwrap_or(0);
         let mut gather = Gather::new(io.watch(), opening.head.clock_offset_ns, earlier.last);
-        // What the core has overwritten before the first look is on the disk, or a gap tells of it.
+        // Cycles that the core overwrote before the first poll are either on the disk, or a gap
+        // reports them.
         gather.look(io.watch());
         let told = (0, lost(io.watch()));
         let mut parts = Parts::new(opening, folder, rotation);
@@ -199,7 +202,7 @@ impl Ongoing {
         Ok(Ongoing { gather, told_by, writer, dropped: 0, told, told_at: Instant::now() })
     }
 
-    /// Takes what has come since the last look; whether there was anything.
+    /// Takes what has come since the last call; returns whether there was anything.
     fn look(&mut self, watch: &mut Watch) -> bool {
         let any = self.gather.look(watch);
         self.told_by.rows().for_each(|row| note(&mut self.gather, &row));
@@ -220,7 +223,7 @@ impl Ongoing {
         }
     }
 
-    /// Says what was lost since it was said last.
+    /// Reports what was lost since the last report.
     fn tell(&mut self, watch: &Watch) {
         let now = (self.dropped, lost(watch));
         let (dropped, lost) = (now.0 - self.told.0, now.1 - self.told.1);
@@ -252,7 +255,7 @@ fn note(gather: &mut Gather, row: &Row) {
     }
 }
 
-/// Cycles that the core has overwritten before they were looked at.
+/// Cycles that the core overwrote before they were read.
 fn lost(watch: &Watch) -> u64 {
     watch.threads().map(|id| watch.lost(id)).sum()
 }

@@ -1,5 +1,5 @@
-//! A server that is open to strangers, on a thread of its own: its connections are bounded in
-//! number and time, and who is new always gets in.
+//! A server that is open to strangers, on a thread of its own: the number and duration of its
+//! connections are limited, and a new one is always accepted.
 
 use std::collections::VecDeque;
 use std::io;
@@ -19,29 +19,29 @@ use tokio::runtime::{Builder, Handle};
 use tokio::task::AbortHandle;
 use tokio::time::{sleep, timeout};
 
-/// So long a request's head may take to come.
+/// How long the head of a request may take to arrive.
 const HEAD_MAX: Duration = Duration::from_secs(5);
-/// Bytes of a request's head; a longer one is answered with 431.
+/// Most bytes of a request's head; a longer one is answered with 431.
 const HEAD_LEN_MAX: usize = 16 << 10;
-/// After the kernel has refused a connection: it has no descriptors left, say.
+/// Pause after the kernel refused a connection, for example because no descriptors are left.
 const REFUSED_PAUSE: Duration = Duration::from_millis(100);
 
-/// What strangers may take.
+/// Limits for clients.
 pub(crate) struct Limits {
-    /// Connections at a time; a further one takes the place of the oldest without a whole request,
-    /// else of the oldest.
+    /// Most connections at a time. A further one replaces the oldest without a whole request, or
+    /// otherwise the oldest of all.
     pub(crate) connections: usize,
-    /// So long one may last.
+    /// Longest duration of a connection.
     pub(crate) lasts: Duration,
-    /// Whether there is more than one answer for each.
+    /// Whether a connection may have more than one answer.
     pub(crate) keeps_alive: bool,
 }
 
-/// Does `work` with a listener on a thread of its own until it ends; what more that thread may be
-/// given to do, and its end.
+/// Runs `work` with a listener on a thread of its own until it ends. Returns a handle for further
+/// work on that thread, and the thread.
 ///
 /// # Errors
-/// What the kernel says to a thread and a poller more.
+/// The kernel refuses a thread or a poller.
 pub(crate) fn start<F: Future<Output = ()>>(
     name: &str,
     listener: Bound,
@@ -56,13 +56,13 @@ pub(crate) fn start<F: Future<Output = ()>>(
     };
     let work = move || {
         runtime.block_on(work(listener));
-        // What still waits for somebody, a look-up of a name say, need not be waited for.
+        // Work that still waits, for a name look-up for example, need not end.
         runtime.shutdown_background();
     };
     Ok((handle, thread::Builder::new().name(name.into()).spawn(work)?))
 }
 
-/// Serves for ever.
+/// Serves without end.
 pub(crate) async fn serve(listener: TcpListener, limits: &Limits, app: Router) {
     let mut open = Connections::at_most(limits.connections);
     loop {
@@ -72,14 +72,15 @@ pub(crate) async fn serve(listener: TcpListener, limits: &Limits, app: Router) {
         };
         let (lasts, keeps_alive, app) = (limits.lasts, limits.keeps_alive, app.clone());
         open.begin(|asked| async move {
-            // How a peer breaks off is its own affair.
+            // How a peer closes the connection does not matter.
             let _ = timeout(lasts, connection(stream, keeps_alive, app, asked)).await;
         });
     }
 }
 
 async fn connection(stream: TcpStream, keeps_alive: bool, app: Router, asked: Asked) {
-    // Without it a frame may wait for the answer to the one before. One that refuses is broken.
+    // Without it a frame may wait for the answer to the one before. If this fails, the connection
+    // is broken anyway.
     let _ = stream.set_nodelay(true);
     let app = TowerToHyperService::new(app);
     let service = service_fn(move |request| {
@@ -89,11 +90,11 @@ async fn connection(stream: TcpStream, keeps_alive: bool, app: Router, asked: As
     let mut server = http1::Builder::new();
     server.timer(TokioTimer::new()).header_read_timeout(HEAD_MAX);
     server.max_buf_size(HEAD_LEN_MAX).keep_alive(keeps_alive);
-    // As above.
+    // How a peer closes the connection does not matter.
     let _ = server.serve_connection(TokioIo::new(stream), service).with_upgrades().await;
 }
 
-/// The connections that are open, the oldest first.
+/// The open connections, the oldest first.
 struct Connections {
     max: usize,
     open: VecDeque<Connection>,
@@ -109,9 +110,9 @@ struct Connection {
 struct Asked(Arc<AtomicBool>);
 
 impl Asked {
-    /// One has come.
+    /// A request has come.
     fn set(&self) {
-        // Relaxed, here and below: a hint, and nothing that goes with it.
+        // Relaxed, here and below: it is a hint, and no other memory goes with it.
         self.0.store(true, Ordering::Relaxed);
     }
 
@@ -121,13 +122,13 @@ impl Asked {
 }
 
 impl Connections {
-    /// So many at a time.
+    /// With at most `max` at a time.
     fn at_most(max: usize) -> Connections {
         Connections { max, open: VecDeque::with_capacity(max) }
     }
 
-    /// Begins to serve a further one. If there is no room, it takes the place of the oldest over
-    /// which no whole request has come, else of the oldest.
+    /// Begins to serve a further connection. If there is no room, it replaces the oldest over which
+    /// no whole request has come, or otherwise the oldest of all.
     fn begin<F: Future<Output = ()> + Send + 'static>(&mut self, serve: impl FnOnce(Asked) -> F) {
         self.open.retain(|connection| !connection.work.is_finished());
         if self.open.len() == self.max {
@@ -149,7 +150,7 @@ mod tests {
 
     use super::*;
 
-    /// Says that its connection is closed.
+    /// Reports that its connection is closed.
     struct Closes(usize, tokio::sync::mpsc::UnboundedSender<usize>);
 
     impl Drop for Closes {

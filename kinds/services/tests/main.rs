@@ -1,4 +1,4 @@
-//! The services in graphs that are run for real. The domains are this program, started again.
+//! The services in graphs that really run. The domains are this program, started again.
 
 #![expect(clippy::print_stdout, reason = "a test binary with a main of its own reports its tests")]
 
@@ -20,11 +20,11 @@ use sinew_services::SERVICES;
 /// A test and its name.
 type Test = (&'static str, fn());
 
-/// All of them; `cargo test` filters them by name as usual.
+/// All tests; `cargo test` filters them by name as usual.
 const TESTS: [&[Test]; 5] =
     [axis_log::TESTS, camera::TESTS, dashboard::TESTS, monitor::TESTS, recorder::TESTS];
 
-/// The kinds that come with Sinew, and what these tests add.
+/// The kinds of Sinew, and those that these tests add.
 fn all_kinds() -> Kinds {
     let nodes = [dashboard::kinds::PROBE, camera::kinds::JOINTS].into_iter();
     let nodes = nodes.chain(recorder::kinds::CORE).chain(NODES.iter().copied());

@@ -1,4 +1,4 @@
-//! A graph that is run for real, and what has happened in it.
+//! A graph that really runs, and its events.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,21 +14,21 @@ use sinew_spec::{SpecSource, compile, render};
 
 use crate::all_kinds;
 
-/// A wait that is longer than this is a hang. Never a statement about speed.
+/// A wait that is longer than this is a hang. This is never a statement about speed.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
-/// Between two looks at a run.
+/// Interval between two polls of a run.
 pub(crate) const LOOK: Duration = Duration::from_millis(10);
 
 /// A run.
 pub(crate) struct Stage {
     pub(crate) run: Run,
     pub(crate) base: PathBuf,
-    /// By domain the numbers of the cycles that ran, and the signals of the last one.
+    /// For each domain the numbers of the cycles that ran, and the signals of the last one.
     pub(crate) core: Vec<(Vec<u64>, Vec<f64>)>,
 }
 
 impl Stage {
-    /// Starts a graph whose files are in this folder, with these parameters in place of its own.
+    /// Starts a graph whose files are in this folder, with these parameters instead of its own.
     pub(crate) fn start(text: &str, base: PathBuf, overrides: &[(&str, &str)]) -> Stage {
         let request = request(text, base.clone(), overrides);
         let core = vec![Default::default(); request.plan.domains.len()];
@@ -45,7 +45,7 @@ impl Stage {
         })
     }
 
-    /// Lets it run until `condition`, which is described by `what`.
+    /// Lets it run until `condition` holds, which is described by `what`.
     pub(crate) fn until(&mut self, what: &str, mut condition: impl FnMut(&mut Stage) -> bool) {
         let begun = Instant::now();
         while !condition(self) {
@@ -59,12 +59,12 @@ impl Stage {
         self.core[domain].0.len()
     }
 
-    /// Looks at what has happened until now.
+    /// Reads what has happened until now.
     pub(crate) fn look(&mut self) {
         assert!(self.poll(), "ended: {}", self.story());
     }
 
-    /// Stops it: in order, for nothing that a service did reached the core.
+    /// Stops it; the run must end in order, because nothing that a service did reached the core.
     pub(crate) fn stop(&mut self) {
         self.run.stop();
         let begun = Instant::now();
@@ -81,12 +81,12 @@ impl Stage {
         texts(self.run.events().after(0), what, domain)
     }
 
-    /// How many of them contain this.
+    /// How many of these texts contain this one.
     pub(crate) fn count(&self, what: EventKind, domain: &str, text: &str) -> usize {
         self.texts(what, domain).iter().filter(|it| it.contains(text)).count()
     }
 
-    /// The process of a service as it is now.
+    /// The current process of a service.
     pub(crate) fn process(&self, domain: &str) -> Pid {
         let started = self.texts(EventKind::Started, domain);
         let number = started.last().and_then(|text| text.strip_prefix("process "));
@@ -94,7 +94,7 @@ impl Stage {
         number.expect("its process")
     }
 
-    /// Sends it a signal.
+    /// Sends a signal to this process.
     pub(crate) fn signal(&self, domain: &str, signal: Signal) {
         kill_process(self.process(domain), signal).expect("it is there");
     }
@@ -114,19 +114,19 @@ pub(crate) fn texts<'a>(
     ours.map(|event| event.text.as_str()).collect()
 }
 
-/// All that has happened, a line each.
+/// Everything that has happened, a line each.
 pub(crate) fn story<'a>(events: impl Iterator<Item = &'a Event>) -> String {
     events.map(|it| format!("\n{:?} {}: {}", it.domain, it.what, it.text)).collect()
 }
 
-/// The plan of a graph, with these parameters in place of its own.
+/// The plan of a graph, with these parameters instead of its own.
 pub(crate) fn plan(text: &str, overrides: &[(String, String)], cpus: &[u32]) -> Plan {
     let source = SpecSource { overrides, ..SpecSource::of("graph.yaml", text) };
     compile(&source, &all_kinds().catalogue(), &TargetMachine::of(cpus.to_vec()))
         .unwrap_or_else(|bad| panic!("{}", render(&bad, text, false)))
 }
 
-/// To run it.
+/// The request to run such a graph.
 pub(crate) fn request(text: &str, base: PathBuf, overrides: &[(&str, &str)]) -> RunRequest {
     let overrides = owned(overrides);
     let cpus = privileges::cpus().expect("affinity");
@@ -136,7 +136,7 @@ pub(crate) fn request(text: &str, base: PathBuf, overrides: &[(&str, &str)]) -> 
     RunRequest::new(Spec { file, text, base, overrides, machine, ..Spec::default() }, plan)
 }
 
-/// Names and values as a request has them.
+/// Names and values in the form of a request.
 pub(crate) fn owned(overrides: &[(&str, &str)]) -> Vec<(String, String)> {
     overrides.iter().map(|&(at, value)| (at.to_owned(), value.to_owned())).collect()
 }
@@ -149,18 +149,18 @@ pub(crate) fn arm() -> PathBuf {
 /// An empty folder for a test.
 pub(crate) fn empty_folder(name: &str) -> PathBuf {
     let base = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-    // It may be there, from the run before.
+    // It may exist from the run before.
     let _ = fs::remove_dir_all(&base);
     fs::create_dir_all(&base).expect("a folder for the test");
     base
 }
 
-/// The interpreter of Python.
+/// The Python interpreter.
 pub(crate) fn python() -> String {
     std::env::var("SINEW_TEST_PYTHON").unwrap_or_else(|_| "python3".into())
 }
 
-/// Says what is missing for a test, which fails with `CI=true`.
+/// Reports what is missing for a test; with `CI=true` the test fails.
 pub(crate) fn skip(missing: &str) {
     assert!(std::env::var("CI").as_deref() != Ok("true"), "{missing}");
     println!("skipped: {missing}");

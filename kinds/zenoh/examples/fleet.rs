@@ -1,9 +1,9 @@
 //! Simulates a fleet: robots that speak through one router, and an observer who hears all of them.
 //!
 //! Three processes on this machine: the router, a session of zenoh in mode `router`; the observer,
-//! a client that subscribes to all keys; and all robots, each a mirror as a host has one, with a
-//! session and threads of its own, but in one process. A robot is host `robot` of a graph of its
-//! own: it sends 120 bytes 50 times a second and ten stamps a second. With `--guarded` each has a
+//! a client that subscribes to all keys; and one process for all robots. Each robot has a mirror,
+//! as a host has one, with its own session and threads. It is host `robot` of a graph of its own,
+//! and sends 120 bytes 50 times a second and ten stamps a second. With `--guarded` each has a
 //! certificate, and the router a list of who may write what.
 //!
 //! `cargo run --release -p sinew-zenoh --example fleet [--json] [--guarded] [--seconds 10] [N ...]`
@@ -32,16 +32,16 @@ use zenoh::{Config, Session, Wait};
 
 /// Bytes of a message, as the arm's feedback has.
 const BYTES: usize = 120;
-/// Between two messages of a robot.
+/// Time between two messages of a robot.
 const PERIOD: Duration = Duration::from_millis(20);
-/// Fleets that are tried if none is given.
+/// Sizes of fleets that are tried if none is given.
 const FLEETS: [usize; 5] = [1, 10, 50, 100, 200];
-/// Between the moment at which all are there and the first count.
+/// Time between the moment at which all are there and the first count.
 const SETTLES: Duration = Duration::from_secs(2);
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// What one process is told: where the router is, and where certificates lie, if there are any.
+/// What a process is told: where the router is, and where the certificates are, if there are any.
 struct Place<'a> {
     address: &'a str,
     folder: Option<&'a Path>,
@@ -81,7 +81,7 @@ fn session(text: &str) -> Result<Session, Failure> {
     zenoh::open(Config::from_json5(text)?).wait()
 }
 
-/// The router, until it is ended.
+/// Runs the router until the process is ended.
 fn route(place: &Place<'_>) -> Result<(), Failure> {
     let access = place.folder.map(|_| access(place.robots)).unwrap_or_default();
     let _session = session(&format!(
@@ -100,7 +100,7 @@ fn route(place: &Place<'_>) -> Result<(), Failure> {
     }
 }
 
-/// Who may write what, as `graphs/cell/router.json5` says it, for so many graphs.
+/// The rules of who may write what, as in `graphs/cell/router.json5`, for this many graphs.
 fn access(robots: usize) -> String {
     let (mut rules, mut subjects, mut policies) = (String::new(), String::new(), String::new());
     let asks = "'declare_subscriber', 'declare_liveliness_subscriber', 'liveliness_query'";
@@ -133,7 +133,7 @@ fn access(robots: usize) -> String {
         let graph = graph(robot);
         add(&graph, &format!("{graph}@robot"), &graph, &format!("{graph}/robot"));
     }
-    // Who looks on writes below its own name, and so to nobody.
+    // The observer may write only below its own name, and so to nobody.
     add("observer", "fleet@observer", "*", "fleet/observer");
     format!(
         "access_control: {{ enabled: true, default_permission: 'deny', rules: [{rules}], \
@@ -145,18 +145,18 @@ fn graph(robot: usize) -> String {
     format!("robot{robot}")
 }
 
-/// Tells who started this process that it is there.
+/// Tells the process that started this one that it is ready.
 #[expect(clippy::print_stdout, reason = "who started it waits for this word")]
 fn ready() -> Result<(), Failure> {
     println!("ready");
     Ok(std::io::stdout().flush()?)
 }
 
-/// All robots, until they are ended.
+/// Runs all robots until the process is ended.
 fn drive(place: &Place<'_>) -> Result<(), Failure> {
     let open = |robot: usize| {
         let graph = graph(robot);
-        // The office that each of them would speak with.
+        // The office that each robot would speak with.
         let office = Peer { name: "office".into(), address: None, calls_router: true };
         let port = ("arm".into(), "feedback".into());
         Mirror::open(&Setting {
@@ -179,7 +179,7 @@ fn drive(place: &Place<'_>) -> Result<(), Failure> {
         sleep(PERIOD);
     }
     ready()?;
-    // One after the other, so that they do not speak all at once.
+    // They send one after the other, not all at once.
     let (start, step) = (Instant::now(), PERIOD / u32::try_from(place.robots)?);
     let mut message = [0; BYTES];
     for turn in 0_u32.. {
@@ -214,7 +214,7 @@ impl Heard {
         *of_it = (of_it.0 + 1, of_it.1, header.sequence.max(of_it.2));
     }
 
-    /// Robots, messages, those that are missing between them, stamps, and two delays in us.
+    /// Robots, messages, messages missing between them, stamps, and two delays in us.
     fn told(&mut self) -> String {
         let messages: u64 = self.robots.values().map(|it| it.0).sum();
         let all: u64 = self.robots.values().map(|(_, first, last)| last + 1 - first).sum();
@@ -228,7 +228,7 @@ impl Heard {
     }
 }
 
-/// The observer: at each line of its input it tells what it has heard since the one before.
+/// The observer: at each line of its input it prints what it has heard since the line before.
 #[expect(clippy::print_stdout, reason = "who started it reads this")]
 fn observe(place: &Place<'_>) -> Result<(), Failure> {
     let session = session(&format!(
@@ -258,7 +258,7 @@ fn observe(place: &Place<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A process of ours, ended when it is dropped.
+/// A process of this program, ended when it is dropped.
 struct Part {
     child: Child,
     input: ChildStdin,
@@ -266,7 +266,7 @@ struct Part {
 }
 
 impl Part {
-    /// Starts one and waits until it is ready.
+    /// Starts a process and waits until it is ready.
     fn start(role: &str, place: &Place<'_>) -> Result<Part, Failure> {
         let folder = place.folder.map_or("-".into(), |it| it.display().to_string());
         let mut command = Command::new(std::env::current_exe()?);
@@ -324,7 +324,7 @@ fn lo_bytes() -> Result<f64, Failure> {
     Ok(row.split_whitespace().next().ok_or("no figure")?.parse()?)
 }
 
-/// An authority, and a certificate for each who speaks.
+/// Makes an authority, and a certificate for each host, the observer and the router.
 fn sign_all(folder: &Path, robots: usize) -> Result<(), Failure> {
     let key = KeyPair::generate()?;
     let mut its = CertificateParams::new(vec![])?;
@@ -346,7 +346,7 @@ fn sign_all(folder: &Path, robots: usize) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What a fleet has shown, with the names under which it is told.
+/// The figures of a fleet, with the names under which they are shown.
 type Row = Vec<(&'static str, f64)>;
 
 fn measure(robots: usize, seconds: u64, is_guarded: bool) -> Result<Row, Failure> {

@@ -21,17 +21,17 @@ use zenoh::{Config, Wait};
 
 const BYTES: usize = 256;
 const PERIOD: Duration = Duration::from_millis(1);
-/// An answer that has not come then is lost.
+/// An answer that has not come after this time is lost.
 const LOST: Duration = Duration::from_millis(200);
-/// At the start of each round, which are not counted.
+/// Messages at the start of each round that are not counted.
 const WARM_UP: u64 = 300;
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// Two ends that talk: what is measured, whatever it is made of.
+/// One of two ends that talk, whatever carries their messages.
 trait Talk {
     fn send(&mut self, message: &[u8]);
-    /// The next message, which is awaited for `time` at most.
+    /// The next message. Waits for it at most for `time`.
     fn receive(&mut self, time: Duration) -> Option<Vec<u8>>;
 }
 
@@ -141,7 +141,7 @@ impl OverZenoh {
 
 impl Talk for OverZenoh {
     fn send(&mut self, message: &[u8]) {
-        // A message that is not sent is one that is lost.
+        // A message that is not sent counts as lost.
         let _ = self.publisher.put(message).wait();
     }
 
@@ -163,7 +163,7 @@ fn open(kind: &str, is_asking: bool, address: &str) -> Result<Box<dyn Talk>, Fai
     })
 }
 
-/// Answers with what it gets, until it is ended.
+/// Sends back what it gets, until the process is ended.
 fn answer(mut talk: Box<dyn Talk>) {
     loop {
         if let Some(message) = talk.receive(LOST) {
@@ -172,10 +172,10 @@ fn answer(mut talk: Box<dyn Talk>) {
     }
 }
 
-/// Asks so many times and prints the round trips, ns, and those without an answer as 0.
+/// Sends so many messages and prints the round trips, ns; one without an answer is printed as 0.
 fn ask(mut talk: Box<dyn Talk>, messages: u64) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();
-    // Until the first answer, the other side is not there.
+    // The other side is there as soon as the first answer comes.
     let mut message = vec![0; BYTES];
     while {
         talk.send(&message);

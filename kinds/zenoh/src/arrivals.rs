@@ -1,4 +1,4 @@
-//! Wakes who waits for messages of other hosts.
+//! Wakes threads that wait for messages of other hosts.
 
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -11,14 +11,15 @@ pub struct Arrivals {
 }
 
 impl Arrivals {
-    /// Something came.
+    /// Notes that something came, and wakes those that wait.
     pub(crate) fn ring(&self) {
         let (count, wake) = &*self.place;
         *count.lock().unwrap_or_else(PoisonError::into_inner) += 1;
         wake.notify_all();
     }
 
-    /// Sleeps until something came since the last call, `time` at most. Whether something did.
+    /// Sleeps until something has come since the last call, at most for `time`. Returns whether
+    /// something has.
     pub fn wait(&mut self, time: Duration) -> bool {
         let (count, wake) = &*self.place;
         let end = Instant::now() + time;

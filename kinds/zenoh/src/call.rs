@@ -1,6 +1,6 @@
 //! A call between two hosts: a question of zenoh and its answer.
 //!
-//! Nobody asks a second time: what may have been carried out is never carried out again.
+//! A call is never repeated: what may have been carried out is never carried out again.
 //!
 //! ```text
 //! question: the header of messages | u64 how long the caller waits, ms | the packet
@@ -32,16 +32,17 @@ pub enum CallFailure {
     Unheard,
     /// It is silent.
     Silent,
-    /// The links between its hosts are others.
+    /// Its links between hosts are of another version.
     OtherVersion,
     /// Too many calls are under way, here or there.
     Full,
-    /// It had the packet, or may have had it.
+    /// It got the packet, or may have got it.
     Lost,
 }
 
 impl CallFailure {
-    /// In HTTP's terms: 503 if the other host has not got the packet, for certain; else 502.
+    /// As an HTTP status: 503 if it is certain that the other host did not get the packet, else
+    /// 502.
     pub fn status(self) -> u16 {
         if self == CallFailure::Lost { 502 } else { 503 }
     }
@@ -59,10 +60,10 @@ impl fmt::Display for CallFailure {
     }
 }
 
-/// Gets what becomes of a call, once; by any thread.
+/// Gets the outcome of a call, once, on any thread.
 pub type AnswerTaker = Box<dyn FnOnce(Result<Vec<u8>, CallFailure>) + Send>;
 
-/// Who waits for the answer of a call. Dropped, it hears that there is none.
+/// Whoever waits for the answer of a call. When this is dropped, they are told that there is none.
 pub(crate) struct Waits(Option<(AnswerTaker, Place)>);
 
 impl Waits {
@@ -72,7 +73,7 @@ impl Waits {
 
     pub(crate) fn say(&mut self, said: Result<Vec<u8>, CallFailure>) {
         if let Some((answer, place)) = self.0.take() {
-            // Who hears it may call again at once.
+            // First the place is freed, for the caller may call again at once.
             drop(place);
             answer(said);
         }
@@ -85,25 +86,26 @@ impl Drop for Waits {
     }
 }
 
-/// A question of this host that waits to be said.
+/// A question of this host that waits to be sent.
 pub(crate) struct Question {
     /// Its place among the setting's calls.
     pub(crate) at: usize,
     pub(crate) wait: Duration,
-    /// Since then it is waited for.
+    /// Since when the caller waits.
     pub(crate) since: Instant,
-    /// The stamps that were heard as it was asked: by them it is judged, however long it lay.
+    /// The stamps that were heard when it was asked. The question is judged by them, however long
+    /// it waits to be sent.
     pub(crate) echoes: Vec<Echo>,
     pub(crate) packet: Vec<u8>,
     pub(crate) waits: Waits,
 }
 
-/// An answer of this host that waits to be said.
+/// An answer of this host that waits to be sent.
 pub(crate) struct Reply {
     pub(crate) query: Query,
     pub(crate) sequence: u64,
     pub(crate) bytes: Vec<u8>,
-    /// Of the call, until it is said. None: it has found none.
+    /// The place of the call, held until the answer is sent. `None`: the call has found no place.
     pub(crate) _place: Option<Place>,
 }
 
@@ -113,7 +115,8 @@ pub(crate) fn question(header: &MessageHeader, wait: Duration, packet: &[u8]) ->
     header.write(&[&wait_ms.to_le_bytes(), packet].concat())
 }
 
-/// What a question says: its header, how long the caller waits, the packet. `None`: it is none.
+/// Splits a question into its header, how long the caller waits, and the packet. `None`: the bytes
+/// are not a question.
 pub(crate) fn read(bytes: &[u8]) -> Option<(MessageHeader, Duration, &[u8])> {
     let (header, rest) = MessageHeader::split(bytes).ok()?;
     let (wait_ms, packet) = rest.split_first_chunk::<WAIT_LEN>()?;

@@ -12,7 +12,7 @@ use crate::room::{Place, Room};
 use crate::say::SayQueue;
 use crate::setting::{CallPort, Setting, Way};
 
-/// Longest that a call may be waited for, whatever its deadline: then who carries it gives it up.
+/// Longest wait for the answer of a call, whatever its deadline. After it both hosts give it up.
 const WAIT_MAX: Duration = Duration::from_secs(600);
 
 /// What became of the calls with one other host since the mirror was opened.
@@ -35,7 +35,7 @@ pub struct CallCounts {
 pub struct IncomingCall {
     /// Its place among the setting's inputs that others call.
     pub at: usize,
-    /// So long its caller still waits.
+    /// How long its caller still waits.
     pub wait: Duration,
     /// The packet.
     pub packet: Vec<u8>,
@@ -46,28 +46,29 @@ pub struct IncomingCall {
 }
 
 impl IncomingCall {
-    /// Answers it; never waits for the network. One that is dropped without is lost for its caller.
+    /// Answers the call; never waits for the network. A call that is dropped unanswered is lost for
+    /// its caller.
     pub fn answer(self, bytes: Vec<u8>) {
         let (query, sequence, place) = (self.query, self.sequence, Some(self.place));
         self.say.answer(Reply { query, sequence, bytes, _place: place });
     }
 }
 
-/// Who takes the calls of others. It must not wait: all would wait with it.
+/// Takes the calls of other hosts. It must not wait: all calls would wait with it.
 type Take = Box<dyn Fn(IncomingCall) + Send + Sync>;
 
-/// All of it.
+/// The calls of a host.
 pub(crate) struct Calls {
     asked: Arc<Room>,
     answering: Arc<Room>,
     /// One for each input that others call.
     judges: Vec<Mutex<Judge>>,
     counts: Vec<Mutex<CallCounts>>,
-    /// The peers of the setting's inputs: there, and here.
+    /// The peer of each call: of the inputs on other hosts, and of the inputs here.
     peers: [Vec<usize>; 2],
-    /// What waits to be said, at each way that the host speaks by.
+    /// What waits to be sent, for each way that the host speaks by.
     pub(crate) ways: Vec<(Way, Arc<SayQueue>)>,
-    /// The place of each peer's way.
+    /// For each peer, the index of its way.
     way_of: Vec<usize>,
     pub(crate) take: OnceLock<Take>,
 }
@@ -80,14 +81,14 @@ impl fmt::Debug for Calls {
 
 impl Calls {
     pub(crate) fn new(setting: &Setting, (host, life): (u64, u64)) -> Calls {
-        // The setting was checked.
+        // The setting was checked, so the peer is there.
         let peer = |it: &CallPort| setting.peer(&it.host).unwrap_or_default();
         let peers = [&setting.calls, &setting.called].map(|all| all.iter().map(peer).collect());
         let queue = |it| (it, Arc::new(SayQueue::new(setting.calls.len())));
         let ways: Vec<_> = setting.ways().into_iter().map(queue).collect();
         let way_of = |peer| ways.iter().position(|it| it.0 == setting.way(peer));
         let way_of = setting.peers.iter().map(way_of).map(Option::unwrap_or_default).collect();
-        // How old it may be, each call says.
+        // Each call itself says how old it may be.
         let judge = |_| Mutex::new(Judge::new(host, life, u64::MAX));
         Calls {
             asked: Arc::default(),
@@ -101,7 +102,7 @@ impl Calls {
         }
     }
 
-    /// Whether any cross.
+    /// Whether any calls cross.
     pub(crate) fn are_some(&self) -> bool {
         self.peers.iter().any(|it| !it.is_empty())
     }
@@ -116,7 +117,7 @@ impl Calls {
         self.peers[1][at]
     }
 
-    /// What waits at the way to a peer.
+    /// The queue of the way to a peer.
     fn say(&self, peer: usize) -> &Arc<SayQueue> {
         &self.ways[self.way_of[peer]].1
     }
@@ -126,7 +127,7 @@ impl Calls {
         self.counts[peer].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has a packet said, with the stamps that were heard now.
+    /// Queues a question, with the stamps that were heard by now.
     pub(crate) fn ask(
         &self,
         at: usize,

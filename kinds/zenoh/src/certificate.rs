@@ -1,5 +1,5 @@
-//! This host's own certificate, before anybody else sees it: with a wrong one nobody would join,
-//! and zenoh would try again for ever without a word.
+//! Checks this host's own certificate before anybody else sees it. With a wrong one no host would
+//! join, and zenoh would try again for ever, without an error.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,8 +16,9 @@ use x509_parser::prelude::{FromDer as _, GeneralName, ParsedExtension, X509Certi
 
 use crate::setting::TlsFiles;
 
-/// Whether the certificate may be shown by a host: in time, signed by the authority, with one of
-/// the host's `names`, and with its key; and for who listens, valid for an address.
+/// Checks that a host may show its certificate. It must be valid now and signed by the authority,
+/// bear one of the host's `names`, and belong to the host's key. If the host listens, it must be
+/// valid for an address, too.
 pub(crate) fn check(files: &TlsFiles, names: &[String], listens: bool) -> Result<(), String> {
     let authority = certificates(&files.authority)?;
     let chain = certificates(&files.certificate)?;
@@ -72,7 +73,7 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
     Ok(found)
 }
 
-/// The others, and a router, know a host by its subject's CN.
+/// Checks the CN of the subject, by which the other hosts, and a router, know a host.
 fn named(leaf: &X509Certificate<'_>, names: &[String]) -> Result<(), String> {
     let host = &names[0];
     let name = leaf.subject().iter_common_name().next().and_then(|it| it.as_str().ok());

@@ -1,4 +1,4 @@
-//! How zenoh is set up, as the JSON5 that it reads.
+//! The settings of zenoh, as the JSON5 that it reads.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -9,17 +9,17 @@ use sinew_hosts::{HEADER_LEN, call_key, message_key, stamp_key};
 
 use crate::setting::{CallPort, MESSAGE_MAX, Peer, Setting, TlsFiles, Way, cn};
 
-/// A connection is over when nothing came for so long. Both sides have the same, so that both see
-/// the end at about the same time.
+/// A connection is over when nothing came for this long. Both sides have the same limit, so that
+/// both see the end at about the same time.
 pub(crate) const LEASE: Duration = Duration::from_millis(500);
 /// Longest packet or reply of a call, in bytes.
 pub(crate) const CALL_MAX: usize = RELAYED_MAX;
-/// Bytes of a place before the network: zenoh's batch.
+/// Bytes of a place in zenoh's queues to the network: one batch.
 const BATCH: usize = 64 << 10;
-/// Bytes that the kernel keeps of what was sent and not acknowledged, at least. They are what comes
-/// late after an outage; nothing of it is obeyed, but it delays what comes behind it.
+/// Bytes that the kernel keeps of what was sent and not acknowledged, at least. After an outage
+/// they come late. Nothing of them is obeyed, but they delay what comes behind them.
 const SOCKET_MIN: usize = 64 << 10;
-/// The same, at most; more the kernel would refuse.
+/// The same, at most: the kernel would refuse more.
 const SOCKET_MAX: usize = 4 << 20;
 
 /// The key of an outgoing port.
@@ -39,12 +39,12 @@ pub(crate) fn asked_key(setting: &Setting, CallPort { host, node, input }: &Call
     call_key(&setting.graph, host, &setting.host, node, input)
 }
 
-/// The key of an input of this host, for one that calls it.
+/// The key of an input of this host, for one host that calls it.
 pub(crate) fn answered_key(setting: &Setting, CallPort { host, node, input }: &CallPort) -> String {
     call_key(&setting.graph, &setting.host, host, node, input)
 }
 
-/// The key of the token that a host is there.
+/// The key of the token that says that a host is there.
 pub(crate) fn alive_key(graph: &str, host: &str) -> String {
     format!("sinew/{graph}/{host}/@alive")
 }
@@ -60,9 +60,10 @@ pub(crate) fn host_of(end: &str) -> Option<u64> {
     u128::from_str_radix(end, 16).ok().map(|it| (it >> 64) as u64)
 }
 
-/// All of it, for one way. The end of the connection gets the name `end`.
+/// All settings for one way. The end of the connection gets the name `end`.
 ///
-/// To a router it is tried once: zenoh opens no client without one. Lost, it is dialled for ever.
+/// A connection to a router is first tried once, because zenoh opens no client without one. If it
+/// is lost later, zenoh dials again for ever.
 pub(crate) fn configuration(setting: &Setting, way: Way, end: &str) -> String {
     let is_direct = way == Way::Direct;
     let protocol = if setting.tls.is_some() { "quic" } else { "tcp" };
@@ -78,15 +79,16 @@ pub(crate) fn configuration(setting: &Setting, way: Way, end: &str) -> String {
     let socket = (largest * 4).clamp(SOCKET_MIN, SOCKET_MAX);
     let has_calls = !(setting.calls.is_empty() && setting.called.is_empty());
     let call = if has_calls { CALL_MAX } else { 0 };
-    // Places for a whole call: while one waits for the network, those behind it wait, too.
+    // Enough places for a whole call: while one waits for the network, those behind it wait, too.
     let data = if has_calls { CALL_MAX / BATCH } else { 1 };
-    // The header with its echoes, key and attributes, and declarations, which are small.
+    // Beside the message: its header with echoes, key and attributes, and declarations, which are
+    // small.
     let message =
         (largest.max(call) + HEADER_LEN + 4096).clamp(SOCKET_MIN, MESSAGE_MAX + SOCKET_MIN);
     let lease = LEASE.as_millis();
     let buffers = format!("so_sndbuf: {socket}, so_rcvbuf: {socket}");
     let tls = setting.tls.as_ref().map(tls).unwrap_or_default();
-    // Behind a router it is the router that knows who is who.
+    // With a router, it is the router that knows who is who.
     let access = setting.tls.as_ref().filter(|_| is_direct).map(|_| access(setting));
     let access = access.unwrap_or_default();
     format!(
@@ -132,9 +134,9 @@ transport: {{
     )
 }
 
-/// Where one is reached. With certificates that is QUIC, which has TLS in it: zenoh's own link over
-/// TLS and TCP reads and writes one connection from two threads (zenoh's issue 2557), and has
-/// crashed here. One stream, so that all comes in the order in which it was sent.
+/// The endpoint of an address. With certificates it is QUIC, which includes TLS. Zenoh's own link
+/// over TLS and TCP reads and writes one connection from two threads (zenoh's issue 2557), and has
+/// crashed here. There is one stream, so that all comes in the order in which it was sent.
 fn endpoint(setting: &Setting, address: &str) -> String {
     match setting.tls {
         Some(_) => format!("quic/{address}?multistream=0"),
@@ -154,12 +156,12 @@ fn tls(files: &TlsFiles) -> String {
     )
 }
 
-/// Who may do what: each peer that is spoken with directly may send under its own name and hear
-/// what this host sends, and nobody may do anything else. Who a peer is says the CN of its
-/// certificate.
+/// Who may do what. Each peer that is spoken with directly may send under its own name and hear
+/// what this host sends; nobody may do anything else. The CN of a peer's certificate says who it
+/// is.
 fn access(setting: &Setting) -> String {
     let own = &setting.host;
-    // `**` stands for no part that begins with '@'.
+    // `**` matches no part that begins with '@'.
     let keys = |host: &str| {
         let all = format!("sinew/{}/{host}/**", setting.graph);
         format!("{}, {}", quoted(&all), quoted(&stamp_key(&setting.graph, host)))

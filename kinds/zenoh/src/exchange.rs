@@ -1,5 +1,5 @@
-//! Calls over a session: what others may ask is declared, and a thread says what this host asks and
-//! answers.
+//! Calls over a session. What others may ask is declared, and a thread sends the questions and
+//! answers of this host.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,11 +20,11 @@ use crate::seen::HostState;
 use crate::setting::Way;
 use crate::shared::{Shared, unix_ns};
 
-/// Beside the time that a caller waits: an answer that the other side says at the end of it is
-/// still on its way.
+/// Added to the time that a caller waits: an answer that the other side sends at the end of that
+/// time is still on its way.
 const GRACE: Duration = Duration::from_millis(500);
 
-/// The calls of a host, for who makes and answers them.
+/// The calls of a host, for those who make and answer them.
 #[derive(Clone)]
 pub struct Exchange(Arc<Shared>);
 
@@ -33,9 +33,9 @@ impl Exchange {
         Exchange(Arc::clone(shared))
     }
 
-    /// Has the host behind call `at` of the setting answer a packet; never waits for the network.
-    /// Without a reply `answer` gets why: at once if that host cannot be asked, else as soon as
-    /// that is known, and some time after `wait` at the latest.
+    /// Asks the host behind call `at` of the setting to answer a packet; never waits for the
+    /// network. If there is no reply, `answer` gets the reason: at once if that host cannot be
+    /// asked, else as soon as it is known, and some time after `wait` at the latest.
     ///
     /// # Panics
     /// If the packet has more than 1 MiB.
@@ -52,8 +52,8 @@ impl Exchange {
         }
     }
 
-    /// From now on `take` gets what others ask; it must not wait. Whether nobody else does: only
-    /// the first may.
+    /// From now on `take` gets what others ask; it must not wait. Only the first `take` counts:
+    /// returns whether this is the first.
     pub fn take(&self, take: impl Fn(IncomingCall) + Send + Sync + 'static) -> bool {
         self.0.calls.take.set(Box::new(take)).is_ok()
     }
@@ -65,8 +65,8 @@ impl Exchange {
     }
 }
 
-/// Declares what others may ask by a way, and begins to say what waits there. `None`: no calls
-/// cross.
+/// Declares what others may ask over a way, and starts the thread that sends what waits there.
+/// `None`: no calls cross.
 pub(crate) fn begin(
     shared: &Arc<Shared>,
     at: usize,
@@ -83,15 +83,15 @@ pub(crate) fn begin(
     thread.map(Some).map_err(|error| format!("cannot start a thread: {error}"))
 }
 
-/// As what is heard, these only put bytes in their place: while they work, nothing else comes over
-/// that connection.
+/// As with messages, these callbacks only put bytes in their place: while one works, nothing else
+/// comes over that connection.
 fn declare(shared: &Arc<Shared>, way: Way, session: &Session) -> zenoh::Result<()> {
     let setting = &shared.setting;
     let is_here = |at: usize| setting.way(&setting.peers[shared.calls.calling_peer(at)]) == way;
     for (at, port) in setting.called.iter().enumerate().filter(|it| is_here(it.0)) {
         let taker = Arc::clone(shared);
         let take = move |query: Query| {
-            // Its message was told on standard error.
+            // The panic was reported on standard error.
             let _ = catch_unwind(AssertUnwindSafe(|| arrive(&taker, at, query)));
         };
         let queryable = session.declare_queryable(answered_key(setting, port));
@@ -111,10 +111,11 @@ fn arrive(shared: &Shared, at: usize, query: Query) {
     shared.calls.arrive(at, (query, &bytes), joined, shared.now_ns());
 }
 
-/// What the thread does, until another line begins.
+/// The work of the thread, until another line begins.
 fn say(shared: &Arc<Shared>, (at, line): (usize, u64), session: &Session) {
     while let Some(said) = shared.calls.ways[at].1.next(line) {
-        // What cannot be said is lost for who waits for it; it hears so as this is dropped.
+        // A question or answer that cannot be sent is lost. Dropping it tells those who wait for
+        // it.
         let _ = match said {
             Say::Ask(question, sequence) => ask(shared, session, question, sequence),
             Say::Answer(reply) => answer(shared, reply),
@@ -138,7 +139,7 @@ fn ask(
     let (waits, hears) = (Mutex::new(waits), Arc::clone(shared));
     let hear = move |reply: zenoh::query::Reply| {
         let hear = || {
-            // What zenoh itself says is that there is none.
+            // An error is a reply of zenoh itself and only says that there is no answer.
             if let Ok(said) = reply.result() {
                 let mut waits = waits.lock().unwrap_or_else(PoisonError::into_inner);
                 replied(&hears, at, sequence, said, &mut waits);
@@ -149,19 +150,19 @@ fn ask(
     session
         .get(asked_key(&shared.setting, &shared.setting.calls[at]))
         .payload(bytes)
-        // A stranger that answers in its place must not keep it from answering.
+        // A stranger that answers first must not keep the other host from answering.
         .target(QueryTarget::All)
         .consolidation(ConsolidationMode::None)
         .timeout(left + GRACE)
         .congestion_control(CongestionControl::Drop)
-        // Behind all stamps and messages.
+        // Less urgent than all stamps and messages.
         .priority(Priority::Data)
         .allowed_destination(Locality::Remote)
         .callback(hear)
         .wait()
 }
 
-/// An answer came: of the host that was asked, or in its name.
+/// An answer came, from the host that was asked or from somebody in its name.
 fn replied(
     shared: &Shared,
     at: usize,
@@ -189,6 +190,6 @@ fn replied(
 fn answer(shared: &Shared, reply: Reply) -> zenoh::Result<()> {
     let Reply { query, sequence, bytes, _place } = reply;
     let bytes = header(shared, sequence, shared.echoes()).write(&bytes);
-    // As urgent as the question was.
+    // It has the priority of the question.
     query.reply(query.key_expr().clone(), bytes).wait()
 }

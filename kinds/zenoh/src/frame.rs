@@ -1,4 +1,4 @@
-//! The bytes under which a host says its stamps.
+//! The bytes in which a host sends its stamps.
 //!
 //! Under `sinew/<graph>/<host>/@stamp`. Numbers are little-endian.
 //!
@@ -9,8 +9,8 @@
 //!     for each echo in the header: u64 how long it had that stamp already, ns
 //! ```
 //!
-//! Who finds its own stamp in it knows a round trip: now, less the stamp, less how long the other
-//! had it.
+//! A host that finds its own stamp in a frame knows a round trip: the time now, less the stamp,
+//! less how long the other host had it.
 
 use sinew_hosts::{ECHOES_MAX, HEADER_LEN, Malformed, MessageHeader};
 
@@ -32,9 +32,9 @@ pub struct StampFrame {
     pub header: MessageHeader,
     /// Its own stamp, ns.
     pub stamp_ns: u64,
-    /// Of the graph's links between hosts.
+    /// Version of the graph's links between hosts.
     pub version: u64,
-    /// How long it had each of the echoes, ns; as many as there are echoes.
+    /// How long the host had each of the echoes, ns; one for each echo.
     pub held_ns: Vec<u64>,
 }
 
@@ -53,7 +53,7 @@ impl StampFrame {
     /// From bytes.
     ///
     /// # Errors
-    /// They are none.
+    /// The bytes are not a stamp frame.
     pub fn read(bytes: &[u8]) -> Result<StampFrame, Malformed> {
         let echoes =
             bytes.get(4..6).map_or(0, |it| usize::from(u16::from_le_bytes([it[0], it[1]])));

@@ -27,9 +27,9 @@ pub struct IncomingCounts {
     pub unjoined: u64,
     /// No header, or a message of another length.
     pub malformed: u64,
-    /// Fresh, and gone for newer ones: nobody took them, and their place was full.
+    /// Fresh, but dropped for newer ones: nobody took them, and the queue was full.
     pub flooded: u64,
-    /// Likewise, where only the newest is wanted.
+    /// The same at a port where only the newest is wanted.
     pub replaced: u64,
 }
 
@@ -58,13 +58,13 @@ impl IncomingCounts {
     }
 }
 
-/// The place of one incoming port.
+/// The messages that wait at one incoming port.
 ///
-/// Messages are judged as they come, so that those of a stranger, or old ones, push out no fresh
-/// one; and their age once more when they are taken.
+/// They are judged when they come, so that old messages and those of a stranger push out no fresh
+/// one. Their age is judged once more when they are taken.
 #[derive(Debug)]
 pub(crate) struct Inbox {
-    /// Whose messages: its place among the peers.
+    /// The index of the peer that sends the messages.
     pub(crate) peer: usize,
     bytes: usize,
     after_ns: u64,
@@ -76,7 +76,7 @@ pub(crate) struct Inbox {
 #[derive(Debug)]
 struct Held {
     judge: Judge,
-    /// Fresh ones with their stamps, the oldest first.
+    /// Fresh messages with their stamps, the oldest first.
     ring: VecDeque<(u64, Vec<u8>)>,
     counts: IncomingCounts,
 }
@@ -101,7 +101,8 @@ impl Inbox {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether so many bytes can be a message; what cannot is counted and need not be looked at.
+    /// Whether so many bytes can be a message. If not, that is counted and the bytes need not be
+    /// looked at.
     pub(crate) fn fits(&self, len: usize) -> bool {
         let most = HEADER_LEN + ECHOES_MAX * ECHO_LEN + self.bytes;
         let fits = (HEADER_LEN + self.bytes..=most).contains(&len);
@@ -111,7 +112,7 @@ impl Inbox {
         fits
     }
 
-    /// A message is there, of a host whose joined life is `joined`. Whether it waits now.
+    /// A message came from a host whose joined life is `joined`. Returns whether it waits now.
     pub(crate) fn arrive(&self, bytes: &[u8], joined: Option<u64>, now_ns: u64) -> bool {
         let mut held = self.held();
         let Held { judge, ring, counts } = &mut *held;
@@ -126,7 +127,7 @@ impl Inbox {
         match judge.judge(&header, now_ns) {
             Freshness::Fresh { stamp_ns, lost } => {
                 counts.lost += lost;
-                // The place of the one that goes is that of the one that comes.
+                // The new message reuses the memory of the one that is dropped.
                 let mut place = Vec::new();
                 if ring.len() == self.capacity {
                     place = ring.pop_front().map(|it| it.1).unwrap_or_default();
@@ -149,7 +150,7 @@ impl Inbox {
     /// The next message that is still fresh, and its stamp.
     ///
     /// # Panics
-    /// If `bytes` has not the length of its messages.
+    /// If `bytes` does not have the length of the port's messages.
     pub(crate) fn take(&self, now_ns: u64, bytes: &mut [u8]) -> Option<u64> {
         let mut held = self.held();
         while let Some((stamp_ns, message)) = held.ring.pop_front() {

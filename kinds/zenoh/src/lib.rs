@@ -1,12 +1,12 @@
 //! Carries messages between the hosts of one graph, over zenoh.
 //!
-//! A [`Mirror`] stands on each host. What its host sends it puts under a key of its own, with the
-//! last stamps of the others in front; what others send it judges by its own stamps, and hands out
-//! what is fresh. It knows neither spec nor plan: a [`Setting`] says what there is.
+//! Each host has a [`Mirror`]. It puts what its host sends under keys of this host, with the last
+//! stamps of the others in front. It judges what others send by its own stamps, and hands out what
+//! is fresh. It knows neither spec nor plan: a [`Setting`] says what there is.
 //!
-//! Nothing in it waits for the network but threads of its own, and every place is bounded. What is
-//! not obeyed is counted. A host whose links between hosts are of another version is seen, and
-//! nothing of it is taken.
+//! Only threads of its own wait for the network, and every queue is bounded. What is not obeyed is
+//! counted. A host whose links between hosts are of another version is seen, but nothing is taken
+//! from it.
 
 mod arrivals;
 mod call;

@@ -18,23 +18,23 @@ use crate::setting::Way;
 use crate::shared::Shared;
 use crate::waiting::Next;
 
-/// Between two looks for a time to say a stamp, at most, while zenoh refuses them.
+/// Time until a stamp is tried again while zenoh refuses stamps, at least.
 const REFUSED: Duration = Duration::from_millis(100);
 
 /// A session, and what was declared in it.
 pub(crate) struct Line {
-    /// The place of its way among all.
+    /// The index of its way.
     at: usize,
     session: Session,
     alive: LivelinessToken,
     sends: thread::JoinHandle<()>,
-    /// Where calls cross.
+    /// Present where calls cross.
     calls: Option<thread::JoinHandle<()>>,
 }
 
 impl Line {
-    /// Opens one for a way. Returns at once, whether or not another host is there; to a router,
-    /// when it is there, or is not within a second.
+    /// Opens the line of a way. Returns at once, whether or not another host is there. With a
+    /// router it returns when the router is there, or after a second without it.
     pub(crate) fn open(shared: &Arc<Shared>, at: usize) -> Result<Line, String> {
         let setting = &shared.setting;
         let (way, waiting) = &shared.ways[at];
@@ -53,7 +53,8 @@ impl Line {
         hear(shared, *way, &session).map_err(said)?;
         let key = alive_key(&setting.graph, &setting.host);
         let alive = session.liveliness().declare_token(key).wait().map_err(said)?;
-        // Stamps go before messages: who waits behind them makes the others' commands old.
+        // Stamps go before messages: a stamp that waits behind messages makes commands of others
+        // old.
         let stamp_key = stamp_key(&setting.graph, &setting.host);
         let stamps = publisher(&session, stamp_key, Priority::RealTime).map_err(said)?;
         let ports = (0..setting.outgoing.len())
@@ -69,19 +70,20 @@ impl Line {
         Ok(Line { at, session, alive, sends, calls })
     }
 
-    /// Its session: for questions, without holding the line.
+    /// Its session, to be asked without holding the line.
     pub(crate) fn session(&self) -> Session {
         self.session.clone()
     }
 
-    /// Ends it. Whether that was done in `time`; else it is done some time later.
+    /// Closes the line. Returns whether that was done within `time`; if not, it is done some time
+    /// later.
     pub(crate) fn close(self, shared: &Shared, time: Duration) -> bool {
         let (way, waiting) = &shared.ways[self.at];
         waiting.begin_line();
         shared.calls.ways[self.at].1.begin_line();
         let (done, closed) = mpsc::channel();
         let close = move || {
-            // Both are gone with the session; what zenoh says of it helps nobody.
+            // The errors help nobody: token and session are gone in any case.
             let _ = self.alive.undeclare().wait();
             let _ = self.session.close().wait();
             let _ = self.sends.join();
@@ -100,9 +102,9 @@ impl Line {
     }
 }
 
-/// Declares what is to be heard by a way. What zenoh calls reads bytes, puts them in their place
-/// and returns: while it works, nothing else comes over that connection. A panic in it would end
-/// the connection's reading for ever.
+/// Declares what is to be heard over a way. A callback reads bytes, puts them in their place and
+/// returns: while it works, nothing else comes over that connection. A panic in it would end the
+/// connection's reading for ever.
 fn hear(shared: &Arc<Shared>, way: Way, session: &Session) -> zenoh::Result<()> {
     let setting = &shared.setting;
     let is_here = |port: &usize| {
@@ -144,7 +146,7 @@ fn hear(shared: &Arc<Shared>, way: Way, session: &Session) -> zenoh::Result<()> 
 }
 
 fn guarded(take: impl FnOnce()) {
-    // Its message was told on standard error.
+    // The panic was reported on standard error.
     let _ = catch_unwind(AssertUnwindSafe(take));
 }
 
@@ -162,7 +164,7 @@ fn publisher(
         .wait()
 }
 
-/// What the sending thread of a way does, until another line begins.
+/// The work of the sending thread of a way, until another line begins.
 fn send(
     shared: &Shared,
     (at, line): (usize, u64),

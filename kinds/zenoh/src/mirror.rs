@@ -18,12 +18,12 @@ use crate::watch::Watched;
 
 /// Carries what one host says to the others, and what they say.
 ///
-/// It works in turns, so that a host that stood still makes no old message young
-/// ([`Stamps`]): [`begin`](Mirror::begin), then read and [`send`](Mirror::send) all that is there,
-/// then [`end`](Mirror::end).
+/// It works in turns, so that old messages do not count as new after this host was stopped for a
+/// while ([`Stamps`]): [`begin`](Mirror::begin), then read and [`send`](Mirror::send) all that is
+/// there, then [`end`](Mirror::end).
 pub struct Mirror {
     shared: Arc<Shared>,
-    /// The session of each way, and who watches it.
+    /// The session of each way, and the thread that watches it.
     watched: Vec<(Arc<Watched>, thread::JoinHandle<()>)>,
     stamps: Stamps,
     turn: Option<Turn>,
@@ -40,7 +40,7 @@ pub struct MirrorCounts {
     /// Those of this host that were never given to the network: the sending thread hung, or zenoh
     /// had no session.
     pub unsent: u64,
-    /// Stamps of others that were no stamps.
+    /// Stamps of others that were malformed.
     pub malformed_stamps: u64,
     /// Sessions that were dead and opened again.
     pub reopened: u64,
@@ -49,25 +49,25 @@ pub struct MirrorCounts {
 }
 
 impl Mirror {
-    /// Opens it. Returns at once, whether or not another host is there: they join as they come.
+    /// Opens it. Returns at once, whether or not another host is there: hosts join as they come.
     ///
     /// # Errors
-    /// The setting is wrong, a file of TLS is missing or no longer valid or is another host's, or
-    /// it cannot listen where it should.
+    /// The setting is wrong, a file of TLS is missing, no longer valid or of another host, or the
+    /// mirror cannot listen where it should.
     pub fn open(setting: &Setting) -> Result<Mirror, String> {
         setting.check()?;
         if let Some(tls) = &setting.tls {
             certificate::check(tls, &setting.own_names(), setting.listen.is_some())?;
         }
         if let Some(address) = &setting.listen {
-            // Only for the error, which zenoh tells at greater length.
+            // Only for a short error text; zenoh's own is longer.
             let bound = match setting.tls {
                 Some(_) => UdpSocket::bind(address).map(drop),
                 None => TcpListener::bind(address).map(drop),
             };
             bound.map_err(|error| format!("cannot listen at '{address}': {error}"))?;
         }
-        // A life is never zero, which is what a header of nobody has.
+        // A life is never zero: that is the life in an empty header.
         let shared = Arc::new(Shared::new(setting, fastrand::u64(1..)));
         let arrivals = shared.arrivals.clone();
         let mut mirror = Mirror {
@@ -82,7 +82,7 @@ impl Mirror {
         Ok(mirror)
     }
 
-    /// Opens the session of a way, and has it watched.
+    /// Opens the session of a way, and starts the thread that watches it.
     fn watch(&mut self, at: usize) -> Result<(), String> {
         let watched = Arc::new(Watched::open(&self.shared, at)?);
         let for_thread = Arc::clone(&watched);
@@ -99,7 +99,7 @@ impl Mirror {
         self.shared.own.1
     }
 
-    /// Begins a turn: before the first message is read.
+    /// Begins a turn. To be called before the first message is read.
     pub fn begin(&mut self) {
         let version = self.shared.setting.version;
         let heard: Vec<_> = self.shared.peers().filter_map(|it| it.echo(version)).collect();
@@ -108,7 +108,8 @@ impl Mirror {
     }
 
     /// Sends a message of an outgoing port, with the stamps of the turn before. Never waits for the
-    /// network. Whether there was room; else the oldest that waits is dropped for it, and counted.
+    /// network. Returns whether there was room. If not, the oldest message that waits is dropped
+    /// for it, and counted.
     ///
     /// # Panics
     /// If the message has another length than those of the port.
@@ -129,7 +130,7 @@ impl Mirror {
         first.put(outgoing, bytes) && had_room
     }
 
-    /// Ends the turn: after the last message was read.
+    /// Ends the turn. To be called after the last message was read.
     pub fn end(&mut self) {
         if let Some(turn) = self.turn.take() {
             self.stamps.end(turn);
@@ -137,8 +138,7 @@ impl Mirror {
     }
 
     /// The next message of an incoming port that is fresh now, and the stamp of this host that it
-    /// bears, ns by the setting's clock. Without an age limit the stamp is only a number of its
-    /// time.
+    /// bears, ns by the setting's clock. Without an age limit the stamp may be of any age.
     ///
     /// # Panics
     /// If `bytes` has another length than the messages of the port.
@@ -149,13 +149,13 @@ impl Mirror {
         shared.inboxes[incoming].take(shared.now_ns(), bytes)
     }
 
-    /// Sleeps until something came since the last call, `time` at most. Whether something did:
-    /// then each incoming port is to be emptied.
+    /// Sleeps until something has come since the last call, at most for `time`. Returns whether
+    /// something has; if so, each incoming port is to be emptied.
     pub fn wait(&mut self, time: Duration) -> bool {
         self.arrivals.wait(time)
     }
 
-    /// The same for another thread.
+    /// The same wait for another thread.
     pub fn arrivals(&self) -> Arrivals {
         self.arrivals.clone()
     }
@@ -172,12 +172,12 @@ impl Mirror {
         peers.map(|(seen, peer)| seen.show(&peer.name, setting.version, now_ns)).collect()
     }
 
-    /// The router, if it calls one: `Heard` while it is connected.
+    /// The state of the router, if this host calls one: `Heard` while it is connected.
     pub fn router(&self) -> Option<HostState> {
         self.shared.setting.router.as_ref().map(|_| self.shared.router())
     }
 
-    /// What became of messages.
+    /// What became of all messages.
     pub fn counted(&self) -> MirrorCounts {
         let shared = &self.shared;
         let mut incoming = IncomingCounts::default();
@@ -192,12 +192,12 @@ impl Mirror {
         }
     }
 
-    /// What became of those of one incoming port.
+    /// What became of the messages of one incoming port.
     pub fn counted_at(&self, incoming: usize) -> IncomingCounts {
         self.shared.inboxes[incoming].counts()
     }
 
-    /// Ends it: the others see at once that it goes. Waits a few seconds at most.
+    /// Closes it; the others see that at once. Blocks for a few seconds at most.
     pub fn close(self) {
         drop(self);
     }
@@ -206,7 +206,8 @@ impl Mirror {
 impl Drop for Mirror {
     fn drop(&mut self) {
         self.watched.iter().for_each(|(watched, _)| watched.close());
-        // One may be at an end of a session that takes long; it ends by itself then.
+        // A thread that is not finished is closing a session, which may take long; it ends by
+        // itself.
         for (_, watcher) in self.watched.drain(..).filter(|(_, watcher)| watcher.is_finished()) {
             let _ = watcher.join();
         }

@@ -1,8 +1,9 @@
 //! Kind `zenoh`: stands for the other hosts of a graph.
 //!
-//! The compiler puts one node of it into the part of each host, with a port for each end of a link
-//! that lies elsewhere. What comes in at its inputs goes to other hosts; what they send and is
-//! fresh goes out at its outputs, into the core with its stamp in front, where it is judged again.
+//! The compiler puts one node of this kind into the part of each host, with a port for each end of
+//! a link that is on another host. What comes in at its inputs goes to other hosts. What they send
+//! goes out at its outputs if it is fresh: into the core with its stamp in front, where it is
+//! judged again.
 
 use std::io::{Write, stdout};
 use std::path::Path;
@@ -35,15 +36,15 @@ pub const INFO: Kind = Kind {
 /// The kind's row in the table.
 pub const NODE: ServiceEntry = ServiceEntry { kind: &INFO, make };
 
-/// Between two looks at inputs, at the longest: nobody wakes this node for them.
+/// Longest time between two polls of the inputs: nothing wakes this node for them.
 const LOOK_MAX: Duration = Duration::from_millis(1);
-/// At the shortest.
+/// Shortest time between them.
 const LOOK_MIN: Duration = Duration::from_micros(100);
-/// With nothing to send it sleeps until something comes.
+/// Longest sleep of a node with nothing to send; it wakes when something comes.
 const IDLE: Duration = Duration::from_millis(50);
-/// Messages taken from one input in one look; with more of them a heartbeat would have to wait.
+/// Messages taken from one input in one poll; with more of them the heartbeat would have to wait.
 const TAKEN_MAX: usize = 4096;
-/// Between two words to the supervisor.
+/// Time between two reports to the supervisor.
 const TELL_NS: u64 = 200_000_000;
 
 fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Service>, Fault> {
@@ -115,7 +116,8 @@ fn outgoing(links: &[&RemoteLink]) -> OutgoingPort {
     }
 }
 
-/// The readers here share what comes: it is as old, and as much, as one of them takes.
+/// The readers here share what comes. Its age limit and capacity are the largest that one of them
+/// has.
 fn incoming(plan: &Plan, links: &[&RemoteLink]) -> IncomingPort {
     let RemoteLink { from, message, .. } = links[0];
     let limits: Option<Vec<u64>> = links.iter().map(|link| link.after_ns).collect();
@@ -131,7 +133,7 @@ fn incoming(plan: &Plan, links: &[&RemoteLink]) -> IncomingPort {
     }
 }
 
-/// Between two looks at the inputs: four in a period of the core.
+/// Time between two polls of the inputs: a quarter of the core's period.
 fn look(plan: &Plan) -> Duration {
     let periods = plan.domains.iter().filter_map(|domain| Some(domain.realtime()?.period_ns));
     let quarter = periods.min().map_or(LOOK_MAX, |it| Duration::from_nanos(it / 4));
@@ -143,12 +145,12 @@ fn look(plan: &Plan) -> Duration {
 
 struct OtherHosts {
     setting: Setting,
-    /// Those that read, in the order of what the setting sends, and those that write.
+    /// The input ports in the order of the setting's outgoing ports, and the output ports.
     ports: [Vec<usize>; 2],
-    /// Of the nodes that others call.
+    /// The domains of the nodes that others call.
     domains: Vec<String>,
     look: Duration,
-    /// From start to stop.
+    /// Present from start to stop.
     mirror: Option<Mirror>,
 }
 
@@ -195,7 +197,7 @@ impl Service for OtherHosts {
     }
 }
 
-/// The ports of the node, each with a place for a message.
+/// The ports of the node, each with memory for a message.
 struct Ways {
     outgoing: Vec<(usize, Vec<u8>)>,
     incoming: Vec<(usize, Vec<u8>)>,
@@ -209,7 +211,7 @@ impl Ways {
         Ways { outgoing: outgoing.map(place).collect(), incoming: incoming.map(place).collect() }
     }
 
-    /// A turn: reads all that is there, and hands it over.
+    /// One turn: reads all messages that are there, and hands them to the mirror.
     fn send(&mut self, mirror: &mut Mirror, io: &mut ServiceIo) -> Result<(), Fault> {
         mirror.begin();
         let mut all_read = true;
@@ -221,7 +223,7 @@ impl Ways {
             }
             all_read &= left > 0;
         }
-        // What is left was there before this turn: it must not get a stamp of this turn.
+        // What is left was there before this turn, so it must not get a stamp of this turn.
         if all_read {
             mirror.end();
         }
@@ -246,7 +248,7 @@ impl Ways {
 struct Word {
     due_ns: u64,
     hosts: SyncSender<Vec<HostStatus>>,
-    /// Messages that were lost, and not sent, as they were counted last.
+    /// Messages that were lost, and that were not sent, at the last report.
     lost: u64,
     unsent: u64,
     trouble: Option<String>,
@@ -254,7 +256,7 @@ struct Word {
 
 impl Word {
     fn to(supervisor: Supervisor) -> Result<Word, Fault> {
-        // One that is newer takes the place of none: it is due again soon.
+        // A newer report does not replace one that waits; the next one is due soon.
         let (hosts, told) = sync_channel::<Vec<HostStatus>>(1);
         let tell = move || {
             for hosts in told {
@@ -292,11 +294,11 @@ impl Word {
         io.drop_unsent(counted.unsent - std::mem::replace(&mut self.unsent, counted.unsent));
         if self.trouble != counted.trouble {
             let line = counted.trouble.as_deref().unwrap_or("the others can be reached again");
-            // If nobody listens any more, there is nobody to be told.
+            // If nobody reads standard output any more, there is nobody to be told.
             let _ = writeln!(stdout(), "{line}");
             self.trouble = counted.trouble;
         }
-        // The one before is still on its way: the next one says more.
+        // If the report before still waits, this one is dropped; the next one says more.
         let _ = self.hosts.try_send(hosts);
     }
 }
@@ -335,7 +337,7 @@ fn status(seen: &HostSeen, calls: &CallCounts, mirror: &Mirror, setting: &Settin
     for (at, _) in of_it {
         let counts = mirror.counted_at(at);
         status.late += counts.late;
-        // What is late leaves a gap, too.
+        // A late message leaves a gap, too.
         let gaps = counts.lost.saturating_sub(counts.late);
         status.lost += gaps + counts.flooded + counts.unjoined;
         status.refused += counts.old + counts.unstamped + counts.malformed;

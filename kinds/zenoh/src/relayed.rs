@@ -1,5 +1,5 @@
-//! Joins the calls between hosts with the flows of this one: a packet that leaves is a question to
-//! another host, and a question of another host is a packet that comes.
+//! Joins the calls between hosts with the flows of this host. A packet that leaves becomes a
+//! question to another host, and a question of another host becomes a packet that comes.
 
 use std::io;
 use std::sync::{Arc, Weak};
@@ -11,12 +11,12 @@ use crate::calls::IncomingCall;
 use crate::exchange::Exchange;
 use crate::setting::{CallPort, Setting};
 
-/// The inputs of other hosts that packets of this one go to.
+/// The inputs of other hosts that packets of this host go to.
 pub(crate) fn calls(plan: &Plan) -> Vec<CallPort> {
     ports(plan, true)
 }
 
-/// The inputs of this host that packets of others come to, with each that calls them.
+/// The inputs of this host that packets of others come to, with each host that calls them.
 pub(crate) fn called(plan: &Plan) -> Vec<CallPort> {
     ports(plan, false)
 }
@@ -29,7 +29,7 @@ fn ports(plan: &Plan, leaves: bool) -> Vec<CallPort> {
         let other = if leaves { to } else { from };
         let host = plan.hosts.all[other.host].name.clone();
         let port = CallPort { host, node: to.node.clone(), input: to.port.clone() };
-        // Several nodes of a host that call one input share it.
+        // Several nodes of a host that call the same input share an entry.
         if !ports.contains(&port) {
             ports.push(port);
         }
@@ -46,10 +46,11 @@ pub(crate) fn domains(plan: &Plan, called: &[CallPort]) -> Vec<String> {
     called.iter().map(domain).collect()
 }
 
-/// Begins to carry packets, through doors to and from the domains of flows. `None`: none cross.
+/// Begins to carry packets, through doors to and from the domains of flows. `None`: no packets
+/// cross.
 ///
 /// # Errors
-/// There is no thread to be had.
+/// The thread cannot be started.
 pub(crate) fn begin(
     (setting, domains): (&Setting, &[String]),
     doors: RelayDoors,
@@ -62,14 +63,14 @@ pub(crate) fn begin(
     let asks = exchange.clone();
     let relay = Arc::new(Relay::begin(doors, move |packet| leave(&calls, &asks, packet))?);
     let ways: Vec<_> = domains.iter().cloned().zip(called).collect();
-    // Who serves holds the relay: at its end there is none any more.
+    // The node that serves holds the relay. When the node ends, the relay is gone.
     let weak = Arc::downgrade(&relay);
     exchange.take(move |call| arrive(&ways, &weak, call));
     Ok(Some(relay))
 }
 
 fn leave(calls: &[CallPort], exchange: &Exchange, mut packet: Leaving) {
-    // So the compiler has named the port that stands for it.
+    // The compiler has given this name to the port that stands for the input.
     let is_it = |it: &CallPort| packet.input == format!("{}.{}", it.node, it.input);
     let Some(at) = calls.iter().position(is_it) else {
         let why = format!("no other host has an input '{}'", packet.input);

@@ -2,17 +2,17 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Calls of one direction that may be under way, of all hosts together; one more is refused, and
-/// counted. Each of them holds its packet, and waits for a reply.
+/// Most calls of one direction that may be under way, of all hosts together. One more is refused,
+/// and counted. Each call holds its packet, and waits for a reply.
 pub(crate) const CALLS_MAX: usize = 256;
-/// Bytes of their packets, as they cross.
+/// Most bytes of their packets, as they cross.
 pub(crate) const BYTES_MAX: usize = 32 << 20;
 
 /// The room of one direction.
 #[derive(Debug, Default)]
 pub(crate) struct Room(Mutex<(usize, usize)>);
 
-/// The place of a call. Dropped, it is free for another one.
+/// The place of a call. When it is dropped, it is free for another call.
 #[derive(Debug)]
 pub(crate) struct Place {
     room: Arc<Room>,

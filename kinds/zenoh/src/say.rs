@@ -1,5 +1,5 @@
-//! Questions and answers that wait to be said: between who asks, who must not wait, and the thread
-//! that may. The room of calls bounds it.
+//! Questions and answers that wait to be sent, between those who ask or answer, who must not wait,
+//! and the thread that may. The room of calls bounds their number.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -8,10 +8,10 @@ use std::time::Instant;
 use crate::call::{Question, Reply};
 use crate::room::CALLS_MAX;
 
-/// Answers that wait to be said: all that have a place, and as many that have found none.
+/// Most answers that wait to be sent: all that have a place, and as many that have found none.
 const ANSWERS_MAX: usize = 2 * CALLS_MAX;
 
-/// What is to be said next.
+/// What is to be sent next.
 pub(crate) enum Say {
     /// A question, with its number among all of its key.
     Ask(Question, u64),
@@ -19,7 +19,7 @@ pub(crate) enum Say {
     Answer(Reply),
 }
 
-/// All that waits.
+/// All questions and answers that wait.
 pub(crate) struct SayQueue {
     places: Mutex<Places>,
     wake: Condvar,
@@ -28,16 +28,17 @@ pub(crate) struct SayQueue {
 struct Places {
     questions: VecDeque<Question>,
     answers: VecDeque<Reply>,
-    /// Questions said so far, of each key.
+    /// Questions sent so far, of each key.
     sequences: Vec<u64>,
-    /// Of the line whose thread may take: an earlier one may still hang in its last word.
+    /// The line whose thread may take. The thread of an earlier one may still hang in its last
+    /// send.
     line: u64,
-    /// Since when the thread is at one.
+    /// Since when the thread has been sending one.
     busy: Option<Instant>,
 }
 
 impl SayQueue {
-    /// Nothing yet, for so many keys.
+    /// An empty queue for so many keys.
     pub(crate) fn new(keys: usize) -> SayQueue {
         let (questions, answers) = (VecDeque::new(), VecDeque::new());
         let sequences = vec![0; keys];
@@ -49,13 +50,13 @@ impl SayQueue {
         self.places.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has a question said; never waits for the network.
+    /// Queues a question; never waits for the network.
     pub(crate) fn ask(&self, question: Question) {
         self.places().questions.push_back(question);
         self.wake.notify_one();
     }
 
-    /// The same of an answer. One that is too many is dropped: its call is lost.
+    /// Queues an answer in the same way. If too many wait, it is dropped, and its call is lost.
     pub(crate) fn answer(&self, reply: Reply) {
         let mut places = self.places();
         if places.answers.len() < ANSWERS_MAX {
@@ -65,8 +66,8 @@ impl SayQueue {
         }
     }
 
-    /// What the thread of `line` is to say; `None`: another one says all now, or none does.
-    /// Answers go first: each of them sets somebody free.
+    /// What the thread of `line` is to send next; blocks until there is something. `None`: another
+    /// line sends now, or none does. Answers go first: each of them releases a caller.
     pub(crate) fn next(&self, line: u64) -> Option<Say> {
         let mut places = self.places();
         places.busy = None;
@@ -89,8 +90,8 @@ impl SayQueue {
     }
 
     /// Another line begins, or none: the thread of the one before ends as soon as it can. What was
-    /// asked and not said yet has no answer then: its time is over soon, and nobody knows when the
-    /// next line holds.
+    /// not sent yet is dropped, and its callers get no answer: its time is over soon, and nobody
+    /// knows when the next line works.
     pub(crate) fn begin_line(&self) -> u64 {
         let mut places = self.places();
         places.line += 1;
@@ -98,13 +99,13 @@ impl SayQueue {
         let (line, questions) = (places.line, std::mem::take(&mut places.questions));
         places.answers.clear();
         drop(places);
-        // Who asked hears of it outside of the lock: it may ask again at once.
+        // Dropped outside of the lock: a caller that is told may ask again at once.
         drop(questions);
         self.wake.notify_all();
         line
     }
 
-    /// Since when the thread is at one word.
+    /// Since when the thread has been sending one.
     pub(crate) fn busy(&self) -> Option<Instant> {
         self.places().busy
     }

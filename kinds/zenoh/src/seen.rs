@@ -7,7 +7,7 @@ use sinew_hosts::{ClockEstimate, Echo};
 
 use crate::frame::StampFrame;
 
-/// A host that was not heard for so long is silent: five stamps of who says them most seldom.
+/// A host that was not heard for this long is silent: five times the longest time between stamps.
 const SILENT: Duration = Duration::from_millis(500);
 /// Lives of a host that are over and still remembered.
 const OVER_MAX: usize = 16;
@@ -19,26 +19,26 @@ pub struct HostSeen {
     pub name: String,
     /// Whether it is there.
     pub state: HostState,
-    /// Since its last stamp came, ns.
+    /// Time since its last stamp came, ns.
     pub silent_ns: Option<u64>,
-    /// There and back, without what the other side kept the stamp for, ns. Of the last stamp of its
-    /// that had one of ours in it.
+    /// Time there and back, without the time that the other side kept the stamp, ns. It is from the
+    /// last of its stamps that had one of ours in it.
     pub round_trip_ns: Option<u64>,
-    /// How its clock stands to that of this host; for logs and recordings.
+    /// How its clock differs from this host's; for logs and recordings.
     pub clock: Option<PeerClock>,
     /// Whether a connection to it is open.
     pub is_linked: bool,
-    /// Whether its token is there: zenoh's own opinion, which a host whose program stands still
-    /// keeps.
+    /// Whether its token is there. That is zenoh's own view: a host whose program stands still
+    /// keeps its token.
     pub is_alive: bool,
 }
 
-/// How a clock stands to the one here.
+/// How a clock differs from the one here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PeerClock {
-    /// Of the monotonic clocks.
+    /// The difference of the monotonic clocks.
     pub estimate: ClockEstimate,
-    /// The other's clock of day less the one here, ns; as sure as the estimate.
+    /// The other's clock of day less the one here, ns; as certain as the estimate.
     pub day_offset_ns: i64,
 }
 
@@ -61,20 +61,20 @@ pub enum HostState {
 pub(crate) struct Seen {
     /// Its life, and the sequence of its last frame.
     last: Option<(u64, u64)>,
-    /// Its lives before.
+    /// Its earlier lives.
     over: VecDeque<u64>,
     /// Its last stamp, when that came, and the version.
     heard: Option<(Echo, u64, u64)>,
     round_trip_ns: Option<u64>,
-    /// Of this life of it.
+    /// Its clock in its present life.
     clock: Option<PeerClock>,
     pub(crate) is_linked: bool,
     pub(crate) is_alive: bool,
 }
 
 impl Seen {
-    /// A frame of it came, of the host with number `host`. `own` is who hears: its number and
-    /// life; `now` by the clock that says stamps, and by the clock of day. Whether the frame
+    /// A frame of the host with number `host` came. `own` is the number and the life of this host;
+    /// `now` is the time by the clock of stamps, and by the clock of day. Returns whether the frame
     /// counts: one that was overtaken, or of a life that is over, does not.
     pub(crate) fn hear(
         &mut self,
@@ -131,7 +131,7 @@ impl Seen {
         self.heard.filter(|it| it.2 == version).map(|(echo, at_ns, _)| (echo, at_ns))
     }
 
-    /// Since it was heard, ns.
+    /// Time since it was heard, ns.
     pub(crate) fn silent_ns(&self, now_ns: u64) -> Option<u64> {
         self.heard.map(|it| now_ns.saturating_sub(it.1))
     }

@@ -1,4 +1,4 @@
-//! What a stranger can do who hears a host and may call others: send again what it has heard.
+//! What a stranger can do that hears a host and may call others: send again what it has heard.
 
 use std::sync::mpsc;
 use std::thread::sleep;
@@ -8,18 +8,18 @@ use zenoh::{Config, Wait};
 
 /// Messages that are sent again, at most.
 const MESSAGES_MAX: usize = 1000;
-/// They are heard by then.
+/// They must be heard within this time.
 const HEARD_WITHIN: Duration = Duration::from_secs(5);
-/// What is heard is kept for so long, so that its first hearer has taken it before.
+/// What was heard is kept for this long, so that its first hearer has taken it before.
 const KEPT_FOR: Duration = Duration::from_millis(500);
-/// Both hosts are connected by then.
+/// Both hosts must be connected within this time.
 const CONNECTED_WITHIN: Duration = Duration::from_secs(5);
 
 /// Hears messages of a host and sends them again: `<graph> <host> <where it listens> <where they
 /// are sent> <how many>`, with `ADDRESS:PORT` twice. Blocks for seconds.
 ///
 /// # Errors
-/// One of them cannot be reached, or says less; or the text is another one.
+/// A host cannot be reached or says fewer messages, or the text is malformed.
 pub fn send_again(text: &str) -> Result<(), String> {
     let words: Vec<&str> = text.split(' ').collect();
     let &[graph, host, from, to, count] = words.as_slice() else {
@@ -45,7 +45,7 @@ scouting: {{ multicast: {{ enabled: false }}, gossip: {{ enabled: false }} }} }}
     let (say, said) = mpsc::sync_channel(count);
     // `**` stands for no part that begins with '@': for no stamp.
     let subscriber = session.declare_subscriber(format!("sinew/{graph}/{host}/**"));
-    // Of more messages than wanted the rest is left.
+    // Messages beyond the wanted number are dropped.
     let subscriber = subscriber.callback(move |it| drop(say.try_send(it)));
     let subscriber = subscriber.wait().map_err(failed)?;
     let end = Instant::now() + HEARD_WITHIN;

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use sinew_hosts::{ECHOES_MAX, host_number};
 
-/// The stamps of a host that judges nothing come so often.
+/// Time between two stamps of a host that judges nothing.
 const STAMPS_MAX: Duration = Duration::from_millis(100);
-/// More often they never come: it would be more work than the messages are.
+/// Shortest time between two stamps: more of them would be more work than the messages are.
 const STAMPS_MIN: Duration = Duration::from_millis(2);
-/// Most bytes of a message between hosts. Past it, a picture that is lost costs more than it is
-/// worth, and should be packed first.
+/// Most bytes of a message between hosts. A larger picture costs more than it is worth when it is
+/// lost, and should be packed first.
 pub(crate) const MESSAGE_MAX: usize = 16 << 20;
 /// Most messages that wait at one incoming port.
 const CAPACITY_MAX: usize = 65_536;
@@ -23,7 +23,7 @@ pub struct Setting {
     pub graph: String,
     /// This host.
     pub host: String,
-    /// Of the graph's links between hosts: hosts with another one do not join.
+    /// Version of the graph's links between hosts: hosts with another one do not join.
     pub version: u64,
     /// Where it listens, such as `0.0.0.0:7447`; `None`: it only dials.
     pub listen: Option<String>,
@@ -41,8 +41,8 @@ pub struct Setting {
     pub calls: Vec<CallPort>,
     /// The inputs of its own nodes that packets of others come to, each with one that calls it.
     pub called: Vec<CallPort>,
-    /// The clock by which stamps are said and judged, ns: `CLOCK_MONOTONIC`, the one by which who
-    /// obeys judges once more.
+    /// The clock by which stamps are made and judged, ns. It is `CLOCK_MONOTONIC`, by which the
+    /// reader in the core judges them once more.
     pub now_ns: fn() -> u64,
 }
 
@@ -51,11 +51,12 @@ pub struct Setting {
 pub struct Peer {
     /// Its name. With TLS its certificate bears it as the subject's CN.
     pub name: String,
-    /// Where it is reached, such as `10.0.0.5:7447`; with TLS its certificate is valid for the part
-    /// before the port, which is no number of IPv6 then, for zenoh checks none. Given for exactly
-    /// those hosts that listen: both sides decide by it who dials.
+    /// Where it is reached, such as `10.0.0.5:7447`. With TLS its certificate is valid for the part
+    /// before the port, which is then no number of IPv6, for zenoh checks none. Given for exactly
+    /// those hosts that listen: by it both sides decide which of them dials.
     pub address: Option<String>,
-    /// It calls a router, too: then both speak through it, whatever the address.
+    /// Whether it calls a router. If this host does, too, both speak through it, whatever the
+    /// address.
     pub calls_router: bool,
 }
 
@@ -72,11 +73,11 @@ pub(crate) enum Way {
 #[derive(Clone, Debug)]
 pub struct TlsFiles {
     /// The authority that has signed the certificates of all hosts. It signs nothing else: whoever
-    /// has a certificate of it may join the handshake, though no more.
+    /// has a certificate of it passes the handshake, but may do no more.
     pub authority: PathBuf,
-    /// This host's certificate, and those between it and the authority, if any. Its subject's CN
-    /// is the host's name or `GRAPH@HOST`, with a router the latter, for a router knows hosts of
-    /// several graphs; it is for servers and clients.
+    /// This host's certificate, and those between it and the authority, if any. The CN of its
+    /// subject is the host's name or `GRAPH@HOST`; with a router the latter, because a router knows
+    /// hosts of several graphs. It is for servers and clients.
     pub certificate: PathBuf,
     /// Its key.
     pub key: PathBuf,
@@ -89,7 +90,7 @@ pub struct OutgoingPort {
     pub node: String,
     /// Its output.
     pub port: String,
-    /// Of the type of its messages.
+    /// Hash of the type of its messages.
     pub hash: u32,
     /// Bytes of a message.
     pub bytes: usize,
@@ -104,16 +105,16 @@ pub struct IncomingPort {
     pub node: String,
     /// Its output.
     pub port: String,
-    /// Of the type of its messages.
+    /// Hash of the type of its messages.
     pub hash: u32,
     /// Bytes of a message.
     pub bytes: usize,
-    /// Oldest stamp that is obeyed, ns; `None`: however old it is. Messages of a life that is over
+    /// Age of the oldest stamp that is obeyed, ns; `None`: any age. Messages of a life that is over
     /// and those that were seen before are not taken in either case.
     pub after_ns: Option<u64>,
     /// Only the newest message waits: delivery `latest`.
     pub newest_only: bool,
-    /// Else so many wait; one more makes the oldest go.
+    /// Otherwise so many wait; one more pushes out the oldest.
     pub capacity: usize,
 }
 
@@ -173,7 +174,7 @@ impl Setting {
         Ok(())
     }
 
-    /// The place of a peer among them.
+    /// The index of a peer.
     pub(crate) fn peer(&self, name: &str) -> Option<usize> {
         self.peers.iter().position(|it| it.name == name)
     }
@@ -186,7 +187,8 @@ impl Setting {
         }
     }
 
-    /// All ways that it speaks by. Who listens is heard by other programs, too.
+    /// All ways that it speaks by. A host that listens has the direct way: other programs may dial
+    /// it.
     pub(crate) fn ways(&self) -> Vec<Way> {
         let is_direct = |it: &Peer| self.way(it) == Way::Direct;
         let dials_or_listens = self.listen.is_some() || self.peers.iter().any(is_direct);
@@ -203,7 +205,7 @@ impl Setting {
         names
     }
 
-    /// Between two stamps of this host: a quarter of what the strictest of its ports takes.
+    /// Time between two stamps of this host: a quarter of its strictest port's age limit.
     pub(crate) fn stamps(&self) -> Duration {
         let strictest = self.incoming.iter().filter_map(|it| it.after_ns).min();
         let quarter = strictest.map_or(STAMPS_MAX, |it| Duration::from_nanos(it / 4));
@@ -225,14 +227,14 @@ pub(crate) fn cn(graph: &str, host: &str) -> [String; 2] {
     [host.to_owned(), format!("{graph}@{host}")]
 }
 
-/// Whether the first of two hosts dials the second, each with whether it listens. One of them does:
-/// if both did, the end of one connection could leave one direction dead
-/// (zenoh's issue 2806). Who stands later in the alphabet dials, if there is somebody to dial.
+/// Whether the first of two hosts dials the second; each is given with whether it listens. Only one
+/// of them dials: if both did, the end of one connection could leave one direction dead (zenoh's
+/// issue 2806). If both listen, the one later in the alphabet dials.
 fn dials(own: (&str, bool), other: (&str, bool)) -> bool {
     other.1 && (own.0 > other.0 || !own.1)
 }
 
-/// Whether an address can be dialled; zenoh would try a wrong one for ever, without a word.
+/// Checks that an address can be dialled; zenoh would try a wrong one for ever, without an error.
 fn reachable(it: &str, address: &str, with_tls: bool) -> Result<(), String> {
     let parts = address.rsplit_once(':').filter(|it| !it.0.is_empty());
     match parts.and_then(|(host, port)| Some((host, port.parse::<u16>().ok()?))) {

@@ -27,7 +27,7 @@ pub(crate) struct Shared {
     pub(crate) calls: Calls,
     peers: Vec<Mutex<Seen>>,
     router: Mutex<HostState>,
-    /// Stamp frames that were said.
+    /// Stamp frames that were made.
     stamps: AtomicU64,
     malformed_stamps: AtomicU64,
 }
@@ -36,7 +36,7 @@ impl Shared {
     pub(crate) fn new(setting: &Setting, life: u64) -> Shared {
         let (own, ports) = ((host_number(&setting.host), life), setting.outgoing.len());
         let inbox = |port: &IncomingPort| {
-            // The setting was checked.
+            // The setting was checked, so the peer is there.
             let peer = setting.peer(&port.from).unwrap_or_default();
             Inbox::new(port, peer, own)
         };
@@ -67,7 +67,7 @@ impl Shared {
         (0..self.peers.len()).map(|it| self.peer(it))
     }
 
-    /// The peers that are spoken with by one way, by their places.
+    /// The indices of the peers that are spoken with by one way.
     pub(crate) fn peers_by(&self, way: Way) -> impl Iterator<Item = usize> {
         let peers = self.setting.peers.iter().enumerate();
         peers.filter(move |(_, it)| self.setting.way(it) == way).map(|(at, _)| at)
@@ -88,7 +88,8 @@ impl Shared {
         };
     }
 
-    /// Whether so many bytes can be a stamp frame; what cannot is counted, and not looked at.
+    /// Whether so many bytes can be a stamp frame. If not, that is counted and the bytes are not
+    /// looked at.
     pub(crate) fn is_stamp(&self, len: usize) -> bool {
         let is_stamp = len <= STAMP_LEN_MAX;
         if !is_stamp {
@@ -123,7 +124,7 @@ impl Shared {
         self.peers().filter_map(|it| it.echo(self.setting.version)).map(|it| it.0).collect()
     }
 
-    /// Since when a thread of a way is at one message: the longest.
+    /// Since when a thread of a way has been sending one message: that of the longest send.
     pub(crate) fn busy(&self, way: usize) -> Option<Instant> {
         self.ways[way].1.busy().into_iter().chain(self.calls.ways[way].1.busy()).min()
     }
@@ -132,11 +133,11 @@ impl Shared {
     pub(crate) fn stamp(&self) -> Vec<u8> {
         let version = self.setting.version;
         let heard: Vec<_> = self.peers().filter_map(|it| it.echo(version)).collect();
-        // Close together: others reckon with both.
+        // Read close together: others calculate with both.
         let (now_ns, sent_unix_ns) = (self.now_ns(), unix_ns());
         let header = MessageHeader {
             life: self.own.1,
-            // Only who sends counts, one thread at a time.
+            // A number of its own for each frame; it orders nothing else.
             sequence: self.stamps.fetch_add(1, Ordering::Relaxed) + 1,
             sent_unix_ns,
             echoes: heard.iter().map(|it| it.0).collect(),
@@ -150,7 +151,7 @@ impl Shared {
     }
 }
 
-/// By the clock on the wall, for logs. Nothing is judged by it.
+/// The time by the wall clock, for logs. Nothing is judged by it.
 pub(crate) fn unix_ns() -> u64 {
     // A clock before 1970 is wrong anyway.
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64

@@ -1,14 +1,14 @@
-//! What waits to be sent: between who sends, who must not wait, and the thread that may.
+//! What waits to be sent, between the sender, who must not wait, and the thread that may.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-/// Messages of one port that wait. They wait longer than a moment only while the sending thread
-/// hangs, and then they are soon too old to be obeyed.
+/// Most messages of one port that wait. They wait longer than a moment only while the sending
+/// thread hangs, and then they are soon too old to be obeyed.
 const WAITING_MAX: usize = 16;
 
-/// The places of all outgoing ports.
+/// The queues of all outgoing ports.
 #[derive(Debug)]
 pub(crate) struct Waiting {
     places: Mutex<Places>,
@@ -17,15 +17,16 @@ pub(crate) struct Waiting {
 
 #[derive(Debug)]
 struct Places {
-    /// One for each port: messages with their headers, the oldest first.
+    /// One queue for each port: messages with their headers, the oldest first.
     ports: Vec<VecDeque<Vec<u8>>>,
     /// Where the search for the next one begins, so that no port waits for another.
     next: usize,
-    /// Of the line whose thread may take: an earlier one may still hang in its last message.
+    /// The line whose thread may take. The thread of an earlier one may still hang in its last
+    /// send.
     line: u64,
-    /// Messages that went for newer ones, or that zenoh refused.
+    /// Messages that were dropped for newer ones, or that zenoh refused.
     unsent: u64,
-    /// Since when the thread is at one message.
+    /// Since when the thread has been sending one message.
     busy: Option<Instant>,
 }
 
@@ -51,8 +52,8 @@ impl Waiting {
         self.places.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts a message there; never waits for the network. Whether there was room: else the oldest
-    /// of the port went.
+    /// Queues a message; never waits for the network. Returns whether there was room. If not, the
+    /// oldest message of the port is dropped.
     pub(crate) fn put(&self, port: usize, bytes: Vec<u8>) -> bool {
         let mut places = self.places();
         let waiting = &mut places.ports[port];
@@ -67,7 +68,8 @@ impl Waiting {
         had_room
     }
 
-    /// What the thread of `line` is to do, the last stamp having been due before `stamp`.
+    /// What the thread of `line` is to do next; blocks until there is something. The next stamp is
+    /// due at `stamp`.
     pub(crate) fn next(&self, line: u64, stamp: Instant) -> Next {
         let mut places = self.places();
         places.busy = None;
@@ -116,7 +118,7 @@ impl Waiting {
         self.places().unsent
     }
 
-    /// Since when the sending thread is at one message.
+    /// Since when the sending thread has been sending one message.
     pub(crate) fn busy(&self) -> Option<Instant> {
         self.places().busy
     }

@@ -1,5 +1,5 @@
-//! Looks after the session: one whose connection is open and says nothing is closed and opened
-//! again. Zenoh has ways to end there, and does not come out of all of them by itself.
+//! Watches the session. A session whose connection is open but says nothing is closed and opened
+//! again. Zenoh has ways to end up there, and does not come out of all of them by itself.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -12,27 +12,27 @@ use crate::line::{self, Line};
 use crate::setting::Way;
 use crate::shared::Shared;
 
-/// A peer with an open connection that is silent for so long, or a message that is being sent for
-/// so long: the session is opened again.
+/// If a peer with an open connection is silent for this long, or one message is being sent for this
+/// long, the session is opened again.
 const DEAD: Duration = LEASE.saturating_mul(10);
-/// Between two openings, at first; twice as long after each that has not helped.
+/// Time between two openings at first; it doubles after each one that has not helped.
 const PAUSE_MIN: Duration = Duration::from_secs(5);
-/// The same, at most: a peer of another kind must not keep all others from talking.
+/// The longest such time: a peer of another kind must not keep all others from talking.
 const PAUSE_MAX: Duration = Duration::from_secs(60);
-/// Most that an end is waited for; zenoh takes long while it dials somebody who is not there.
+/// Longest wait for the end of a session; zenoh takes long while it dials a host that is not there.
 const CLOSE: Duration = Duration::from_secs(3);
 
-/// A mirror's session for one of its ways, and what is to be with it.
+/// A mirror's session for one of its ways, and its state.
 pub(crate) struct Watched {
     pub(crate) shared: Arc<Shared>,
-    /// The place of the way among all.
+    /// The index of the way.
     at: usize,
     state: Mutex<Care>,
     wake: Condvar,
 }
 
 struct Care {
-    /// None while it is being opened again, or could not be.
+    /// `None` while it is being opened again, or if it could not be.
     line: Option<Line>,
     is_over: bool,
     reopened: u64,
@@ -40,7 +40,8 @@ struct Care {
 }
 
 impl Watched {
-    /// Opens the session. That to a router is opened while it is watched, for a router may be away.
+    /// Opens the session. One to a router is opened by the watching thread, for a router may be
+    /// away.
     pub(crate) fn open(shared: &Arc<Shared>, at: usize) -> Result<Watched, String> {
         let is_direct = shared.ways[at].0 == Way::Direct;
         let line = is_direct.then(|| Line::open(shared, at)).transpose()?;
@@ -85,7 +86,8 @@ impl Watched {
                 return;
             }
             let session = care.line.as_ref().map(Line::session);
-            // Nobody waits for the answer but this thread.
+            // The lock is not held while the session is asked: only this thread waits for the
+            // answer.
             drop(care);
             let Some(session) = session else {
                 self.renew();
@@ -100,8 +102,8 @@ impl Watched {
         }
     }
 
-    /// Of each peer of the way: whether a connection to it is open, and how long it is silent.
-    /// Behind a router one is connected whose token the router shows.
+    /// For each peer of the way: whether a connection to it is open, and how long it has been
+    /// silent. With a router, a peer is connected if the router shows its token.
     fn look(&self, session: &Session) -> Vec<(bool, Option<u64>)> {
         let way = self.shared.ways[self.at].0;
         let is_router = way == Way::Router;
@@ -155,7 +157,8 @@ impl Doubts {
         Doubts { linked: vec![None; peers], last: None, pause: PAUSE_MIN }
     }
 
-    /// By each peer's connection and silence, and how long the sending thread is at one message.
+    /// Judges by each peer's connection and silence, and by how long one message has been in
+    /// sending.
     fn is_dead(
         &mut self,
         now: Instant,
@@ -196,7 +199,7 @@ mod tests {
 
     const NEVER: [u64; 0] = [];
 
-    /// When it is found dead in five minutes, in seconds, by looks half a second apart.
+    /// The seconds at which it is found dead in five minutes, by looks half a second apart.
     fn dead(mut of: impl FnMut(u64) -> ((bool, Option<u64>), Option<Duration>)) -> Vec<u64> {
         let (start, mut doubts) = (Instant::now(), Doubts::new(1));
         let mut look = |ms: &u64| {
@@ -218,7 +221,7 @@ mod tests {
     fn who_is_heard_or_not_connected_is_left_alone() {
         assert_eq!(dead(|_| ((true, Some(1_000_000)), None)), NEVER);
         assert_eq!(dead(|_| ((false, None), None)), NEVER);
-        // It comes and goes.
+        // The connection comes and goes.
         assert_eq!(dead(|ms| ((ms % 4_000 != 0, None), None)), NEVER);
     }
 

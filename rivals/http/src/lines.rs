@@ -1,5 +1,5 @@
-//! Lines of JSON in, lines of JSON out, through three stages written by hand: one loop, or each
-//! stage spawned by itself behind a bounded queue.
+//! Lines of JSON in, lines of JSON out, through three stages written by hand: all in one loop, or
+//! each stage spawned separately with a bounded queue before it.
 
 use std::io;
 
@@ -10,7 +10,7 @@ use futures_util::{Stream, StreamExt, stream};
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-/// Elements that wait before a stage.
+/// Elements that may wait before a stage.
 const QUEUE: usize = 64;
 
 /// The routes: `/lines`, and `/lines/tasks` with three tasks.
@@ -20,7 +20,7 @@ pub fn router() -> Router {
         .route("/lines/tasks", post(async |body: Body| written(staged(elements(body)))))
 }
 
-/// The elements, those of a part of the body together.
+/// The elements; those of one part of the body come together.
 fn elements(body: Body) -> impl Stream<Item = io::Result<Vec<Value>>> + Send + 'static {
     let begin = (body.into_data_stream(), Vec::<u8>::new());
     stream::try_unfold(begin, async |(mut parts, mut rest): (BodyDataStream, Vec<u8>)| {
@@ -34,7 +34,7 @@ fn elements(body: Body) -> impl Stream<Item = io::Result<Vec<Value>>> + Send + '
     })
 }
 
-/// The same behind three tasks that pass each element on.
+/// The same elements after three tasks that pass each element on.
 fn staged(
     elements: impl Stream<Item = io::Result<Vec<Value>>> + Send + 'static,
 ) -> impl Stream<Item = io::Result<Vec<Value>>> + Send + 'static {

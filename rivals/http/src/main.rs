@@ -7,9 +7,9 @@
 //! axum also answers lines of JSON with lines of JSON (`POST /lines`). With a database, it answers
 //! `GET /items/7` with that row of its table `items`.
 //!
-//! Each worker is a thread with connections of its own, which the kernel divides among them: how
-//! ours works, and the cheapest way to serve. With `--shared` all of them take from one another, as
-//! tokio does it unless it is told otherwise. Nothing limits what clients may do.
+//! Each worker is a thread with connections of its own, which the kernel divides among them. Ours
+//! works in this way, and it is the cheapest way to serve. With `--shared` all workers take
+//! connections from one another, as tokio does by default. Nothing limits what clients may do.
 
 mod lines;
 mod rows;
@@ -32,7 +32,7 @@ use socket2::{Domain, Socket, Type};
 use tokio::net::TcpListener;
 use tokio::runtime::Builder;
 
-/// So many connections may wait to be taken: the source's load opens 1024 at once.
+/// Most connections that may wait to be accepted: the load source opens 1024 at once.
 const BACKLOG: i32 = 4096;
 
 /// Serve `GET /ping` until killed.
@@ -113,7 +113,7 @@ async fn serve(server: Server, listener: StdListener, database: Option<&str>) ->
             tokio::spawn(async move {
                 let connection =
                     http1::Builder::new().serve_connection(TokioIo::new(stream), service_fn(pong));
-                // A client that leaves is its own affair.
+                // The server ignores a client that leaves.
                 let _ = connection.await;
             });
         },

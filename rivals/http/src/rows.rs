@@ -1,6 +1,6 @@
-//! A row of a database as JSON, written by hand on the drivers that a graph has: eight connections,
-//! each for one request at a time, statements that are prepared once, SQLite on threads for what
-//! blocks.
+//! A row of a database as JSON, written by hand with the drivers that a graph has: eight
+//! connections, each for one request at a time, statements that are prepared once, and for SQLite a
+//! pool of threads that may block.
 
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,7 +16,7 @@ use serde::Serialize;
 use tokio::task::spawn_blocking;
 use tokio_postgres::NoTls;
 
-/// As many as a graph's `sql` has.
+/// As many connections as `sql` has in a graph.
 const CONNECTIONS: usize = 8;
 const QUERY: &str = "SELECT id, text FROM items WHERE id = $1";
 
@@ -27,7 +27,7 @@ struct Item {
     text: String,
 }
 
-/// Connections of SQLite that are used in turn.
+/// Connections to SQLite, used in turn.
 struct Turns {
     all: Vec<Mutex<Connection>>,
     next: AtomicUsize,
@@ -63,7 +63,7 @@ async fn of_sqlite(
     Path(id): Path<i32>,
 ) -> Result<Json<Item>, StatusCode> {
     let asked = spawn_blocking(move || {
-        // Relaxed: it carries nothing but itself.
+        // Relaxed: no other memory depends on it.
         let at = turns.next.fetch_add(1, Ordering::Relaxed) % turns.all.len();
         let connection = turns.all[at].lock().unwrap_or_else(PoisonError::into_inner);
         let mut statement = connection.prepare_cached(QUERY)?;

@@ -1,5 +1,5 @@
-//! Expressions: uniflow's CEL sees the keys of the packet as variables and the packet as `self`,
-//! ours sees `packet`.
+//! Expressions: uniflow's CEL sees the keys of the packet as variables and the packet as `self`.
+//! Ours sees `packet`.
 
 use std::ops::Range;
 
@@ -11,7 +11,7 @@ enum Sort {
     Other,
 }
 
-/// A piece of an expression, where it stands.
+/// A piece of an expression, and where it is.
 #[derive(Clone, Copy, Debug)]
 struct Piece<'c> {
     sort: Sort,
@@ -19,18 +19,18 @@ struct Piece<'c> {
     at: usize,
 }
 
-/// What an expression is about.
+/// What an expression looks at.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum About {
     /// The packet.
     Packet,
-    /// What an `error` port gives, which is a mapping here.
+    /// The error at an `error` port. It is a mapping here.
     Error,
     /// The reply that a test looks at.
     Reply,
 }
 
-/// An expression for a graph, and what is left to do in it: where in the old one, what, how.
+/// An expression for a graph, and what is left to do in it: where in the old expression, what, how.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Rewritten {
     pub(super) code: String,
@@ -38,7 +38,7 @@ pub(super) struct Rewritten {
     pub(super) notes: Vec<(usize, String, &'static str)>,
 }
 
-/// Functions that our CEL does not have, with what to write.
+/// Functions that our CEL does not have, and what to write instead.
 const MISSING: &[(&str, &str)] = &[
     ("timestamp", "write time.parse(text): a time is a number of milliseconds"),
     ("duration", "write time.duration('1h'): milliseconds"),
@@ -48,15 +48,16 @@ const MISSING: &[(&str, &str)] = &[
     ("range", "write it as a snippet in lua or javascript"),
 ];
 
-/// Whose functions have a name in front.
+/// Namespaces: the functions in them are called with this name in front, as in `time.parse`.
 const SPACES: [&str; 7] = ["math", "base64", "strings", "optional", "sets", "lists", "time"];
 /// Names of types, which `type(x)` is compared with.
 const TYPES: [&str; 11] =
     ["int", "uint", "double", "bool", "string", "bytes", "list", "map", "type", "null_type", "dyn"];
-/// What binds a name to each element.
+/// Macros that bind a name to each element.
 const MACROS: [&str; 6] = ["map", "filter", "all", "exists", "exists_one", "existsOne"];
 
-/// Rewrites an expression; text that is none comes back with little changed, and is the checker's.
+/// Rewrites an expression. Text that is no expression comes back nearly unchanged; the checker
+/// reports it.
 pub(super) fn rewrite(code: &str, about: About) -> Rewritten {
     let pieces = pieces(code);
     let mut rewriter = Rewriter {
@@ -83,7 +84,7 @@ struct Rewriter<'r, 'c> {
     pieces: &'r [Piece<'c>],
     about: About,
     has_types: bool,
-    /// Names that a macro binds, and how deep in brackets it holds.
+    /// Names that a macro binds, and the depth of brackets within which each name holds.
     bound: Vec<(&'c str, usize)>,
     depth: usize,
     made: Rewritten,
@@ -94,7 +95,7 @@ impl<'c> Rewriter<'_, 'c> {
         self.pieces.get(at).map_or("", |piece| piece.text)
     }
 
-    /// Writes what stands for the piece at `at`, and how many pieces that were.
+    /// Writes the replacement of the piece at `at`. Returns how many pieces it replaces.
     fn take(&mut self, at: usize) -> usize {
         let Piece { sort, text, at: offset } = self.pieces[at];
         match text {
@@ -133,7 +134,7 @@ impl<'c> Rewriter<'_, 'c> {
             self.made.code += ".error";
             return if self.text(at + 4) == ")" { 5 } else { 3 };
         }
-        // Of a request, `header` and `query` have lists there and texts here.
+        // In a request, the values of `header` and `query` are lists in uniflow and texts here.
         let field = match is_self {
             true if self.text(at + 1) == "." => at + 2,
             true => return 1,
@@ -149,14 +150,14 @@ impl<'c> Rewriter<'_, 'c> {
         }
     }
 
-    /// What becomes of the error that a node is given, behind `packet`.
+    /// Writes the error that a node is given, behind `packet`. Returns how many pieces it replaces.
     fn of_error(&mut self, at: usize) -> usize {
         self.made.code += ".error";
         let calls = self.text(at + 1) == "." && self.text(at + 2) == "error";
         if calls && self.text(at + 3) == "(" && self.text(at + 4) == ")" { 5 } else { 1 }
     }
 
-    /// What follows `header` or `query`: a name, and perhaps the first of its values.
+    /// Rewrites what follows `header` or `query`: a name, and perhaps an index for its first value.
     fn of_request(&mut self, at: usize, is_header: bool, offset: usize) -> usize {
         let is_asked = self.made.code.ends_with("has(packet.header")
             || self.made.code.ends_with("has(packet.query");
@@ -184,7 +185,7 @@ impl<'c> Rewriter<'_, 'c> {
         count
     }
 
-    /// Whether a name that is no call stays as it is.
+    /// Whether a name that is not called stays as it is.
     fn stays(&self, at: usize) -> bool {
         let text = self.text(at);
         let is_space =
@@ -195,7 +196,7 @@ impl<'c> Rewriter<'_, 'c> {
             || self.bound.iter().any(|(name, _)| *name == text)
     }
 
-    /// Notes what a macro binds, and a function that is not there.
+    /// Remembers the name that a macro binds. Reports a function that our CEL does not have.
     fn call(&mut self, at: usize, is_member: bool) {
         let text = self.text(at);
         if is_member && MACROS.contains(&text) && self.text(at + 3) == "," {
@@ -213,7 +214,7 @@ impl<'c> Rewriter<'_, 'c> {
     }
 }
 
-/// Cuts an expression into names, texts and signs; blanks and comments are between them.
+/// Cuts an expression into names, texts and signs. Blanks and comments belong to no piece.
 fn pieces(code: &str) -> Vec<Piece<'_>> {
     let (mut all, mut at) = (Vec::new(), 0);
     while let Some(sign) = code[at..].chars().next() {
@@ -241,7 +242,7 @@ fn pieces(code: &str) -> Vec<Piece<'_>> {
     all
 }
 
-/// The length of the text in quotes that begins here.
+/// The length of the quoted text that begins here.
 fn text_len(code: &str) -> Option<usize> {
     let prefix = code.find(|sign: char| !"rRbB".contains(sign)).filter(|len| *len <= 2)?;
     let rest = &code[prefix..];
@@ -261,7 +262,7 @@ fn text_len(code: &str) -> Option<usize> {
     Some(code.len())
 }
 
-/// The entries of a list that an expression is, as places in it; `None` if it is anything else.
+/// If the expression is a list: the places of its entries. `None` if it is anything else.
 pub(super) fn entries(code: &str) -> Option<Vec<Range<usize>>> {
     let pieces = pieces(code);
     let (first, last) = (pieces.first()?, pieces.last()?);
@@ -291,8 +292,8 @@ pub(super) fn entries(code: &str) -> Option<Vec<Range<usize>>> {
     Some(all)
 }
 
-/// What a text in quotes says; `None` if it is none, or holds escapes other than of quotes and
-/// line breaks.
+/// The content of a quoted text. `None` if `code` is no quoted text, or has escapes other than
+/// those of quotes and line breaks.
 pub(super) fn unquoted(code: &str) -> Option<String> {
     let code = code.trim();
     let quote = code.chars().next().filter(|quote| "'\"`".contains(*quote))?;

@@ -1,4 +1,4 @@
-//! Databases: in uniflow a packet brings the statement to a node `sql`, in a graph each statement
+//! Databases: in uniflow a packet brings the statement to a node `sql`. In a graph each statement
 //! is a node `query`.
 
 use std::collections::HashMap;
@@ -9,22 +9,22 @@ use super::script;
 use super::sheet::{Away, Sheet, quoted, shown};
 use super::workflow::{DONE, Workflow, WorkflowLink};
 
-/// Most links that the queries of a database get from it, together.
+/// Most links that all queries of a database together get from it.
 const LINKS_MAX: usize = 100_000;
 
-/// A statement with what it is given.
+/// A statement with its arguments.
 #[derive(Debug, PartialEq)]
 struct Statement {
     text: String,
-    /// What `args` says; `None` if it takes none.
+    /// The value of `args`. `None` if the statement takes no arguments.
     args: Option<String>,
 }
 
-/// The statements that are queries now, by their nodes: the database and the text, if it takes no
-/// arguments.
+/// Statements that are queries now, by their nodes. Each has its database, and its text if it takes
+/// no arguments.
 pub(super) type Queries = HashMap<usize, (usize, Option<String>)>;
 
-/// Rewrites a database and all who ask it.
+/// Rewrites a database and all nodes that send it statements.
 pub(super) fn database<'t>(
     flow: &mut Workflow<'t>,
     at: usize,
@@ -70,7 +70,7 @@ pub(super) fn database<'t>(
             node.set_links("error", error.clone());
         }
     }
-    // What the database sent out of its block, its queries send.
+    // What the database sent out of its block, its queries now send.
     if let Some(holder) = flow.nodes[at].holder {
         for output in &mut flow.nodes[holder].outputs {
             let count = output.links.len();
@@ -84,7 +84,7 @@ pub(super) fn database<'t>(
     }
 }
 
-/// Where the database is.
+/// Rewrites the address of the database.
 fn place<'t>(flow: &Workflow<'t>, at: usize, sheet: &mut Sheet<'t>) {
     let node = &flow.nodes[at];
     set_kind(node, "sql", sheet);
@@ -134,7 +134,7 @@ fn place<'t>(flow: &Workflow<'t>, at: usize, sheet: &mut Sheet<'t>) {
     }
 }
 
-/// The statement that a snippet makes, if it makes nothing else.
+/// The statement that a snippet makes, if the snippet does nothing else.
 fn statement(flow: &Workflow<'_>, at: usize, sheet: &Sheet<'_>) -> Option<Statement> {
     let node = &flow.nodes[at];
     if node.kind != "snippet" {
@@ -159,7 +159,7 @@ fn statement(flow: &Workflow<'_>, at: usize, sheet: &Sheet<'_>) -> Option<Statem
     if parts.len() > 2 { None } else { of(text, part(1), &argument) }
 }
 
-/// A way into the packet that a script writes, or a constant, as an expression.
+/// The part of the packet that a script names, or a constant, as an expression.
 fn path_of(code: &str, parameter: &str) -> Option<String> {
     let is_constant = code.parse::<f64>().is_ok() || unquoted(code).is_some();
     if is_constant || matches!(code, "true" | "false" | "null") {
@@ -171,7 +171,7 @@ fn path_of(code: &str, parameter: &str) -> Option<String> {
     if !is_way || !rest.chars().all(is_in) {
         return None;
     }
-    // A name of the query has a text here.
+    // A name in `query` has a text here, not a list.
     let rest = match rest.starts_with(".query.") {
         true => rest.trim_end_matches("[0]"),
         false => rest,
@@ -179,7 +179,7 @@ fn path_of(code: &str, parameter: &str) -> Option<String> {
     Some(format!("packet{rest}"))
 }
 
-/// A statement, from its text and what uniflow is given for it.
+/// A statement, made of its text and the arguments that uniflow gets for it.
 fn of(
     text: String,
     given: Option<&str>,
@@ -210,7 +210,8 @@ fn of(
     Some(Statement { text: new, args: Some(args) })
 }
 
-/// A statement with `$1` in the places of `:name` and `?`; the names, and how many `?` there are.
+/// A statement with `$1` and so on in place of `:name` and `?`. Also the names, and the number of
+/// `?`.
 fn places(text: &str) -> (String, Vec<&str>, usize) {
     let (mut new, mut names, mut count) = (String::new(), Vec::new(), 0);
     let (mut at, mut quote) = (0, None);
@@ -246,7 +247,8 @@ fn places(text: &str) -> (String, Vec<&str>, usize) {
     (new, names, count)
 }
 
-/// What a node begins when it is made: a statement makes tables, anything else begins the graph.
+/// Rewrites what a node starts when it is made: statements become the database's migrations,
+/// anything else begins the graph.
 pub(super) fn beginnings<'t>(
     flow: &mut Workflow<'t>,
     callers: &[Vec<usize>],

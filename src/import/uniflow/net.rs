@@ -1,5 +1,5 @@
-//! What speaks HTTP: `listener`, `router`, `http`, and of earlier versions `upgrader` and
-//! `websocket`.
+//! Nodes that speak HTTP: `listener`, `router`, `http`, and `upgrader` and `websocket` of earlier
+//! versions.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,7 +9,7 @@ use super::parts::{duration, remove, set_kind};
 use super::sheet::{Away, Sheet};
 use super::workflow::{BLOCKS, DONE, Way, Workflow, WorkflowLink};
 
-/// Kinds that pass the packet on that they got.
+/// Kinds that pass on the packet that they got.
 const PASSES: [&str; 8] = ["router", "if", "switch", "try", "retry", "sleep", "print", "fork"];
 
 pub(super) fn listener<'t>(flow: &mut Workflow<'t>, at: usize, sheet: &mut Sheet<'t>) {
@@ -43,8 +43,8 @@ pub(super) fn listener<'t>(flow: &mut Workflow<'t>, at: usize, sheet: &mut Sheet
     caught(flow, at, sheet);
 }
 
-/// Lets `try` have the errors of all that follows a node, where its port `error` has them in
-/// uniflow.
+/// Puts a `try` behind a node whose `error` port has links. In uniflow that port gets the errors of
+/// all nodes that follow.
 pub(super) fn caught<'t>(flow: &mut Workflow<'t>, at: usize, sheet: &mut Sheet<'t>) {
     let errors = flow.nodes[at].take_links("error");
     if errors.is_empty() {
@@ -84,17 +84,17 @@ pub(super) fn router<'t>(flow: &mut Workflow<'t>, at: usize, sheet: &mut Sheet<'
     }
 }
 
-/// Which nodes get the request of a listener as it came.
+/// Nodes that get the request of a listener unchanged.
 pub(super) fn with_requests(flow: &Workflow<'_>, ways: &[Way]) -> HashSet<usize> {
     spread(flow, ways, |way| flow.nodes[way.from].kind == "listener" && way.port == "out")
 }
 
-/// Which nodes get an error.
+/// Nodes that get an error.
 pub(super) fn with_errors(flow: &Workflow<'_>, ways: &[Way]) -> HashSet<usize> {
     spread(flow, ways, |way| way.port == "error")
 }
 
-/// The nodes at the end of such ways, and behind nodes that pass on what they got.
+/// The nodes at the ends of these ways, and the nodes behind them that get the same packet.
 fn spread(flow: &Workflow<'_>, ways: &[Way], begins: impl Fn(&Way) -> bool) -> HashSet<usize> {
     let mut behind: Vec<Vec<usize>> = vec![Vec::new(); flow.nodes.len()];
     let passes = |way: &&Way| PASSES.contains(&flow.nodes[way.from].kind) && way.port != "error";
@@ -131,13 +131,13 @@ pub(super) fn http<'t>(
     let base = url.trim_end_matches('/');
     if !from.is_empty() && from.iter().all(is_plain) && !has_query {
         sheet.change(&node.at, "proxy", Some("true".to_owned()));
-        // A template is the whole url.
+        // If the value is a template, it is the whole url.
         if base.contains("{{") {
             sheet.set(&entry.value, format!("{base}{{{{ packet.path }}}}"));
         }
         return;
     }
-    // The packet is made by a node: what it leaves out has a default.
+    // A node makes the packet. Fields that it leaves out have defaults.
     let field =
         |name: &str, default: &str| format!("'{{{{ packet.?{name}.orValue({default}) }}}}'");
     if has_query {
@@ -155,7 +155,8 @@ pub(super) fn http<'t>(
     sheet.note(entry.span, "the request is made of a packet that is a mapping", help);
 }
 
-/// Rewrites websockets: what is sent to one is the reply here, and what only opens one is a link.
+/// Rewrites websockets. What uniflow sends to a websocket is the reply here. A link that only opens
+/// one stays as a link.
 pub(super) fn sockets<'t>(flow: &mut Workflow<'t>, sheet: &mut Sheet<'t>) {
     let is_upgrader = |node: &usize| flow.nodes[*node].kind == "upgrader";
     let upgraders: Vec<usize> = (0..flow.nodes.len()).filter(is_upgrader).collect();
@@ -164,7 +165,7 @@ pub(super) fn sockets<'t>(flow: &mut Workflow<'t>, sheet: &mut Sheet<'t>) {
     let passed: HashSet<usize> = clients.values().copied().collect();
     let kinds: Vec<&str> = flow.nodes.iter().map(|node| node.kind).collect();
     flow.keep_links(|link| {
-        // A block has ports of its own names.
+        // A block has port names of its own.
         let opens = link.port == "io" && !BLOCKS.contains(&kinds[link.to]);
         if opens {
             link.port = "in".to_owned();
@@ -183,7 +184,7 @@ pub(super) fn sockets<'t>(flow: &mut Workflow<'t>, sheet: &mut Sheet<'t>) {
     }
 }
 
-/// Makes a websocket of a listener's request.
+/// Turns a listener's request into a websocket.
 fn upgrader<'t>(flow: &mut Workflow<'t>, at: usize, sheet: &mut Sheet<'t>) {
     set_kind(&flow.nodes[at], "websocket", sheet);
     for key in ["protocol", "buffer", "timeout"] {
@@ -199,7 +200,7 @@ fn upgrader<'t>(flow: &mut Workflow<'t>, at: usize, sheet: &mut Sheet<'t>) {
         let help = "a message is a text or bytes here, and so is a reply: leave out {type, data}";
         return sheet.left(span, "messages are {type, data} in uniflow", help);
     }
-    // Nodes behind it see messages as before.
+    // Nodes behind the websocket see messages in the form of uniflow.
     let out = flow.nodes[at].take_links("out");
     let name = flow.nodes[at].name.clone();
     let (pipe, to) = flow.add(&format!("{name}_message"));
@@ -218,7 +219,7 @@ fn upgrader<'t>(flow: &mut Workflow<'t>, at: usize, sheet: &mut Sheet<'t>) {
     flow.nodes[at].set_links("out", vec![WorkflowLink::new(to, "in")]);
 }
 
-/// The client to which an upgrader hands all that comes, and back.
+/// The client to which an upgrader sends everything, and which sends everything back.
 fn proxied(flow: &Workflow<'_>, at: usize) -> Option<usize> {
     let only = |node: usize| match flow.nodes[node].links("out") {
         [link] if link.port == "in" => Some(link.to),
@@ -229,7 +230,7 @@ fn proxied(flow: &Workflow<'_>, at: usize) -> Option<usize> {
     (are_alone && only(client) == Some(at)).then_some(client)
 }
 
-/// Makes of an upgrader and a client one node that passes a websocket on.
+/// Turns an upgrader and a client into one node that passes a websocket on.
 fn pass_on<'t>(flow: &mut Workflow<'t>, at: usize, client: usize, sheet: &mut Sheet<'t>) {
     flow.nodes[at].ports.iter_mut().for_each(|port| port.links.clear());
     flow.nodes[at].kind = DONE;
@@ -243,7 +244,8 @@ fn pass_on<'t>(flow: &mut Workflow<'t>, at: usize, client: usize, sheet: &mut Sh
     if let Some(entry) = node.entry("url") {
         let url = sheet.value(&entry.value).unwrap_or_default();
         let url = url.strip_prefix("ws").map_or(url.clone(), |rest| format!("http{rest}"));
-        // A template is the whole url: without one the path of the request follows it.
+        // A template is the whole url. Without a template, the path of the request would follow the
+        // url.
         sheet.set(&entry.value, format!("{url}{{{{ '' }}}}"));
         sheet.note(entry.span, "the websocket is passed on as it comes", "");
     }
@@ -251,7 +253,7 @@ fn pass_on<'t>(flow: &mut Workflow<'t>, at: usize, client: usize, sheet: &mut Sh
     node.kind = DONE;
 }
 
-/// A client of a websocket that is no part of a proxy.
+/// Rewrites a client of a websocket that is not part of a proxy.
 pub(super) fn client<'t>(flow: &mut Workflow<'t>, at: usize, sheet: &mut Sheet<'t>) {
     set_kind(&flow.nodes[at], "websocket_client", sheet);
     remove(&flow.nodes[at], "timeout", "", sheet);

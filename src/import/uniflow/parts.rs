@@ -1,4 +1,4 @@
-//! What the rewriting of all kinds needs: keys that change their names, times, expressions.
+//! What the rewriting of all kinds needs: renaming keys, times, expressions.
 
 use sinew_spec::{Item, duration_text};
 
@@ -20,7 +20,7 @@ pub(super) fn rename<'t>(node: &WorkflowNode<'t>, key: &str, new: &str, sheet: &
     }
 }
 
-/// Removes a key that a graph does not have, and says so if there is something to say.
+/// Removes a key that a graph does not have. Adds a note unless `why` is empty.
 pub(super) fn remove<'t>(node: &WorkflowNode<'t>, key: &str, why: &str, sheet: &mut Sheet<'t>) {
     let Some(entry) = node.entry(key) else { return };
     sheet.change(&node.at, key, None);
@@ -29,7 +29,7 @@ pub(super) fn remove<'t>(node: &WorkflowNode<'t>, key: &str, why: &str, sheet: &
     }
 }
 
-/// Makes a time of a key, under another name.
+/// Turns a key's value into a time, under another name.
 pub(super) fn duration<'t>(node: &WorkflowNode<'t>, key: &str, new: &str, sheet: &mut Sheet<'t>) {
     let Some(entry) = node.entry(key) else { return };
     sheet.rename(entry, new);
@@ -46,7 +46,7 @@ pub(super) fn duration<'t>(node: &WorkflowNode<'t>, key: &str, new: &str, sheet:
     }
 }
 
-/// A time of Go, such as `1h30m`; a bare number is milliseconds.
+/// A duration as Go writes it, such as `1h30m`. A bare number is milliseconds.
 fn go_duration_ns(text: &str) -> Option<u64> {
     if let Ok(number) = text.parse::<u64>() {
         return number.checked_mul(1_000_000);
@@ -62,7 +62,7 @@ fn go_duration_ns(text: &str) -> Option<u64> {
     (!text.is_empty()).then_some(all)
 }
 
-/// Rewrites the expression that is a single value.
+/// Rewrites a single value that is an expression.
 pub(super) fn expression<'t>(item: &'t Item, about: About, sheet: &mut Sheet<'t>) {
     let Some(code) = sheet.value(item) else { return };
     let made = cel::rewrite(&code, about);
@@ -72,7 +72,7 @@ pub(super) fn expression<'t>(item: &'t Item, about: About, sheet: &mut Sheet<'t>
     }
 }
 
-/// Says what is left to do in a script or an expression.
+/// Reports what is left to do in a script or an expression.
 pub(super) fn tell<'t>(item: &'t Item, made: &Rewritten, sheet: &mut Sheet<'t>) {
     for (at, message, help) in &made.left {
         sheet.left(item.span_at(*at), message.as_str(), *help);

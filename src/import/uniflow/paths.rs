@@ -1,4 +1,4 @@
-//! What decides a packet's way, and the snippets on it.
+//! Nodes that decide a packet's way, and the snippets on it.
 
 use sinew_spec::{Data, Item};
 
@@ -9,13 +9,13 @@ use super::script;
 use super::sheet::{NewValue, Sheet};
 use super::workflow::Workflow;
 
-/// Where `print` may write.
+/// Files that `print` may write to.
 const OUTPUTS: [&str; 2] = ["/dev/stdout", "/dev/stderr"];
-/// Why a time of a single node is gone.
+/// Why the time limit of a single node is dropped.
 const ONE_DEADLINE: &str =
     "all that a flow does has one 'deadline' and one 'work_max', at its source";
 
-/// Rewrites a node of these kinds; false if it is of another.
+/// Rewrites a node of these kinds. Returns false if the node is of another kind.
 pub(super) fn rewrite<'t>(
     flow: &mut Workflow<'t>,
     at: usize,
@@ -68,7 +68,7 @@ fn switch<'t>(flow: &mut Workflow<'t>, at: usize, about: About, sheet: &mut Shee
     }
 }
 
-/// uniflow's `nop` answers with nothing, ours with the packet.
+/// uniflow's `nop` answers with nothing, ours answers with the packet.
 fn nothing<'t>(flow: &mut Workflow<'t>, at: usize, sheet: &mut Sheet<'t>) {
     let node = &flow.nodes[at];
     if node.ports.iter().any(|port| !port.links.is_empty()) {
@@ -166,7 +166,7 @@ fn cache<'t>(flow: &mut Workflow<'t>, at: usize, sheet: &mut Sheet<'t>) {
     sheet.left(node.item.span, "a cache needs a key", help);
 }
 
-/// What is said of kinds that a graph has not.
+/// What to write instead of kinds that a graph does not have.
 const OTHERS: &[(&str, &str)] = &[
     ("session", "'set' gives values to a flow, which later nodes see as values.NAME"),
     ("signal", "'topic', 'publish' and 'subscribe' hand messages to many"),
@@ -179,7 +179,7 @@ const OTHERS: &[(&str, &str)] = &[
     ("proxy", "'http' with 'targets' and 'proxy: true' hands requests to several servers"),
 ];
 
-/// Says what is left of a node of another kind.
+/// Says what to do about a node of another kind.
 pub(super) fn unknown<'t>(kind: &'t Item, sheet: &mut Sheet<'t>) {
     let name = kind.text().unwrap_or_default();
     let help = OTHERS.iter().find(|(other, _)| *other == name).map(|(_, help)| *help);

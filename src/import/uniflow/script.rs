@@ -1,9 +1,9 @@
-//! JavaScript: uniflow takes a module that exports a function, a graph the body of a function that
-//! sees `packet`.
+//! JavaScript: uniflow takes a module that exports a function. A graph takes the body of a function
+//! that sees `packet`.
 
 use super::cel::{self, Rewritten};
 
-/// Words whose meaning a script here does not have, and what to do.
+/// Words that have no meaning in a script here, and what to do.
 const MISSING: &[(&str, &str)] = &[
     ("async ", "a script cannot wait: put what it awaits into a node of its own"),
     ("await ", "a script cannot wait: put what it awaits into a node of its own"),
@@ -15,7 +15,7 @@ const MISSING: &[(&str, &str)] = &[
     ("process.", "there is no process: env.NAME is a variable of the environment"),
 ];
 
-/// How a module says what it exports.
+/// How a module marks its export.
 const EXPORTS: [&str; 3] = ["export default", "module.exports =", "module.exports="];
 
 /// Rewrites a script.
@@ -38,7 +38,7 @@ pub(super) fn rewrite(code: &str) -> Rewritten {
     let behind = &code[at + export.len()..];
     let parameter = parameter(behind);
     let behind = match parameter {
-        // An error comes as a mapping with its text.
+        // An error arrives as a mapping that contains its text.
         Some(it) if !it.is_empty() => {
             behind.replace(&format!("{it}.error()"), &format!("{it}.error"))
         }
@@ -57,13 +57,13 @@ pub(super) fn rewrite(code: &str) -> Rewritten {
     made
 }
 
-/// Where a module says what it exports, and how.
+/// Where a module marks its export, and with which words.
 fn export(code: &str) -> Option<(usize, &'static str)> {
     EXPORTS.into_iter().find_map(|export| find(code, export).map(|at| (at, export)))
 }
 
-/// A word that does not stand within another, nor in a line that is a comment. A field of a request
-/// is found wherever it stands.
+/// Finds a word that is not part of another word and not in a comment line. A field of a request is
+/// found wherever it is.
 fn find(code: &str, word: &str) -> Option<usize> {
     let is_field = ["query", "header"].contains(&word);
     let ends_open = word.ends_with(|sign: char| sign.is_alphanumeric());
@@ -90,7 +90,7 @@ fn is_in_name(sign: char) -> bool {
     sign.is_alphanumeric() || sign == '_' || sign == '$'
 }
 
-/// The one parameter of a function that is written here, if it is a name.
+/// The parameter of a function whose source is given, if there is one parameter and it is a name.
 fn parameter(function: &str) -> Option<&str> {
     let rest = function.trim_start();
     let list = match rest.strip_prefix("function") {
@@ -104,7 +104,7 @@ fn parameter(function: &str) -> Option<&str> {
     name.chars().all(is_in_name).then_some(name)
 }
 
-/// What a script returns that does nothing else, with the packet by its name there.
+/// The value that a script returns if it does nothing else, and the script's name for the packet.
 pub(super) fn returned(code: &str) -> Option<(String, &str)> {
     let (at, export) = export(code)?;
     let behind = code[at + export.len()..].trim().trim_end_matches(';').trim_end();
@@ -118,7 +118,7 @@ pub(super) fn returned(code: &str) -> Option<(String, &str)> {
     };
     let body = body.trim().strip_prefix('{')?.strip_suffix('}')?.trim();
     let value = body.strip_prefix("return")?.trim().trim_end_matches(';').trim();
-    // A second statement would not be a list or a text.
+    // With a second statement, the value would be neither a list nor a text.
     let is_one = cel::entries(value).is_some() || cel::unquoted(value).is_some();
     is_one.then(|| (value.to_owned(), parameter))
 }

@@ -1,5 +1,5 @@
-//! A workflow's text on the way to a graph: values and keys that change in their places, keys that
-//! come and go, nodes that go or are added. Comments, order and all else stay as they are.
+//! The text of a workflow while it becomes a graph: values and keys change in their places, keys
+//! are added and removed, nodes are removed and added. Comments, order and everything else stay.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -7,11 +7,11 @@ use std::ops::Range;
 use sinew_spec::edit::{Change, PathStep, edit};
 use sinew_spec::{Data, Entry, Item, Span};
 
-/// Most bytes that are read for the changes of a text that is not a list of lines, so that it does
-/// not take for ever: its changes cannot be made node by node. More are left to be made by hand.
+/// Most bytes that are parsed for the changes of a text that is not a list of lines. Such a text
+/// cannot be changed node by node and could take very long. More changes are left for the user.
 const READ_MAX: usize = 256 << 20;
 
-/// What stands in the place of a single value.
+/// The replacement of a single value.
 #[derive(Clone, PartialEq)]
 pub(super) enum NewValue {
     /// A text.
@@ -20,16 +20,16 @@ pub(super) enum NewValue {
     Yaml(String),
 }
 
-/// What becomes of a node that the graph does not have.
+/// What becomes of a node that is not in the graph.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Away {
-    /// Others do what it did.
+    /// Other nodes do its work.
     Gone,
     /// It stays as a comment.
     Comment,
 }
 
-/// Something to be said: where, what it is, what to do, and whether it is left to do by hand.
+/// A message: where, what it is, what to do, and whether it is left to do by hand.
 pub(super) struct Finding {
     pub(super) span: Span,
     pub(super) message: String,
@@ -37,21 +37,21 @@ pub(super) struct Finding {
     pub(super) is_left: bool,
 }
 
-/// The text, and what is to become of it.
+/// The text and its changes.
 pub(super) struct Sheet<'t> {
     text: &'t str,
-    /// New values, by where the old ones stand.
+    /// New values, by the position of the old ones.
     values: BTreeMap<u32, (&'t Item, NewValue)>,
-    /// New names of keys, by where they stand.
+    /// New names of keys, by position.
     keys: BTreeMap<u32, (Span, String)>,
-    /// By the node of the list that they are in.
+    /// Changes, by the number of the node in the list.
     changes: BTreeMap<usize, Vec<Change>>,
     away: BTreeMap<usize, Away>,
     added: Vec<String>,
     pub(super) findings: Vec<Finding>,
 }
 
-/// Bytes of the text, and what takes their place.
+/// Bytes of the text, and their replacement.
 type Patch = (Range<usize>, String);
 
 impl<'t> Sheet<'t> {
@@ -67,7 +67,7 @@ impl<'t> Sheet<'t> {
         }
     }
 
-    /// What a single value says by now.
+    /// The current text of a single value.
     pub(super) fn value(&self, item: &Item) -> Option<String> {
         match self.values.get(&item.span.start) {
             Some((_, NewValue::Text(text))) => Some(text.clone()),
@@ -81,7 +81,7 @@ impl<'t> Sheet<'t> {
         self.put(item, NewValue::Text(text.into()));
     }
 
-    /// Gives it a new value.
+    /// Gives a single value a new value.
     pub(super) fn put(&mut self, item: &'t Item, value: NewValue) {
         let is_old = matches!(&value, NewValue::Text(text) if item.text() == Some(text));
         match is_old {
@@ -97,8 +97,8 @@ impl<'t> Sheet<'t> {
         }
     }
 
-    /// Sets or removes a key of the mapping at the end of a path, which begins with the number of
-    /// a node and names keys as the graph has them.
+    /// Sets or removes a key of the mapping at the end of a path. The path begins with the number
+    /// of a node, and names keys as the graph has them.
     pub(super) fn change(&mut self, at: &[PathStep], key: &str, value: Option<String>) {
         let Some(PathStep::Index(node)) = at.first() else { return };
         let change = Change { to: at.to_vec(), key: key.to_owned(), value };
@@ -119,19 +119,20 @@ impl<'t> Sheet<'t> {
         self.added.push(node);
     }
 
-    /// Says what has another meaning now, or is gone, and needs no work.
+    /// Notes what has another meaning now, or is gone, and needs no work.
     pub(super) fn note(&mut self, span: Span, message: impl Into<String>, help: &str) {
         let (message, help) = (message.into(), help.to_owned());
         self.findings.push(Finding { span, message, help, is_left: false });
     }
 
-    /// Says what is left to do by hand.
+    /// Reports what is left to do by hand.
     pub(super) fn left(&mut self, span: Span, message: impl Into<String>, help: impl Into<String>) {
         let (message, help) = (message.into(), help.into());
         self.findings.push(Finding { span, message, help, is_left: true });
     }
 
-    /// The graph, from the list of nodes; what could not be changed is left.
+    /// Writes the graph, given the list of nodes. Changes that could not be made are reported as
+    /// left.
     pub(super) fn write(&mut self, list: &Item) -> String {
         let items = if let Data::List(items) = &list.data { items.as_slice() } else { &[] };
         let patches = self.patches();
@@ -145,7 +146,7 @@ impl<'t> Sheet<'t> {
             let (here, behind) = rest.split_at(count);
             rest = behind;
             match self.away.get(&node).copied() {
-                // What the file begins with stays.
+                // Text in front of the first node stays.
                 Some(Away::Gone) if node == 0 => {
                     let dash = dash(self.text, &items[0]).unwrap_or(0);
                     graph += &self.text[..line_start(self.text, dash)];
@@ -179,7 +180,7 @@ impl<'t> Sheet<'t> {
         graph
     }
 
-    /// The same of a list whose nodes have no lines of their own.
+    /// Writes a graph whose nodes are not on lines of their own.
     fn write_whole(&mut self, items: &[Item], patches: &[Patch]) -> String {
         let mut text = patched(self.text, 0..self.text.len(), patches);
         let changes: Vec<Change> =
@@ -209,7 +210,8 @@ impl<'t> Sheet<'t> {
         text
     }
 
-    /// A text with these changes; one that is refused is left, where its node begins.
+    /// A text with these changes. A change that is refused is reported as left, at the start of its
+    /// node.
     fn changed(&mut self, text: String, changes: &[Change], node: Span) -> String {
         if changes.is_empty() {
             return text;
@@ -233,7 +235,7 @@ impl<'t> Sheet<'t> {
         text
     }
 
-    /// What changes in its place, from the front to the back.
+    /// The changes of values and keys, in the order of the text.
     fn patches(&self) -> Vec<Patch> {
         let keys = self.keys.values().map(|(span, name)| {
             let start = span.start as usize;
@@ -244,7 +246,7 @@ impl<'t> Sheet<'t> {
         let values = self.values.values().flat_map(|(item, new)| placed(self.text, item, new));
         let mut all: Vec<Patch> = keys.chain(values).collect();
         all.sort_by_key(|(at, _)| (at.start, at.end));
-        // What an alias repeats is changed once, where it is written.
+        // An alias repeats a value. The value is changed once, where it is written.
         all.dedup();
         all
     }
@@ -262,12 +264,12 @@ fn patched(text: &str, piece: Range<usize>, patches: &[Patch]) -> String {
     new + &text[end..piece.end]
 }
 
-/// Where the line of a byte begins.
+/// The start of the line that holds a byte.
 fn line_start(text: &str, at: usize) -> usize {
     text[..at].rfind('\n').map_or(0, |end| end + 1)
 }
 
-/// Where the `-` before an entry of a list stands, if it is the first sign of its line.
+/// Where the `-` of a list's entry is, if it is the first sign of its line.
 fn dash(text: &str, item: &Item) -> Option<usize> {
     let before = text.get(..item.span.start as usize)?.trim_end();
     let dash = before.len().checked_sub(1).filter(|_| before.ends_with('-'))?;
@@ -275,14 +277,14 @@ fn dash(text: &str, item: &Item) -> Option<usize> {
     text[line..dash].chars().all(|sign| sign == ' ').then_some(dash)
 }
 
-/// The text of each node, with the comments above it. `None` if nodes share lines.
+/// The text of each node, with the comments above it. `None` if two nodes share a line.
 fn pieces(text: &str, items: &[Item]) -> Option<Vec<Range<usize>>> {
     let mut starts = Vec::with_capacity(items.len());
     for item in items {
         let dash = dash(text, item)?;
         let mut start = line_start(text, dash);
         let column = dash - start;
-        // A comment that stands no further in than the list belongs to what follows.
+        // A comment that is not indented deeper than the list belongs to the node after it.
         while start > 0 {
             let above = line_start(text, start - 1);
             let line = &text[above..start - 1];
@@ -301,7 +303,7 @@ fn pieces(text: &str, items: &[Item]) -> Option<Vec<Range<usize>>> {
     pieces.iter().all(|piece| piece.start < piece.end).then_some(pieces)
 }
 
-/// Where a single value stands, and how the new one is written there.
+/// Where a single value is, and how the new one is written there.
 fn placed(text: &str, item: &Item, new: &NewValue) -> Vec<Patch> {
     let start = item.span.start as usize;
     let raw = &text[start..(start + item.span.len as usize).min(text.len())];
@@ -331,13 +333,13 @@ fn placed(text: &str, item: &Item, new: &NewValue) -> Vec<Patch> {
     vec![(header..header + 1, "|".to_owned()), (first..end, lines)]
 }
 
-/// A value that was left out stands behind a colon.
+/// A value that was empty follows a colon, so it needs a blank.
 fn padded(text: &str, start: usize, raw: &str, written: String) -> String {
     let is_bare = raw.is_empty() && text[..start].ends_with(':');
     if is_bare { format!(" {written}") } else { written }
 }
 
-/// Where the `|` or `>` of the block of lines stands that begins here.
+/// Where the `|` or `>` is, if a block of lines begins here.
 fn header(text: &str, start: usize) -> Option<usize> {
     let before = text[..start].trim_end_matches([' ', '\t', '\r', '\n']);
     if !text[before.len()..start].contains('\n') {
@@ -349,7 +351,7 @@ fn header(text: &str, start: usize) -> Option<usize> {
     bare.ends_with(['|', '>']).then(|| line + bare.len() - 1)
 }
 
-/// A text as it is written on one line, in the manner of the old one.
+/// A text written on one line, in the style of the old one.
 fn written(new: &str, old: &str) -> String {
     let is_plain = !old.starts_with(['\'', '"']);
     match is_plain && is_bare(new) {
@@ -359,7 +361,7 @@ fn written(new: &str, old: &str) -> String {
     }
 }
 
-/// A text as a value on one line.
+/// A text as a value on one line, in quotes if it needs them.
 pub(super) fn shown(text: &str) -> String {
     if is_bare(text) { text.to_owned() } else { quoted(text) }
 }
@@ -377,7 +379,7 @@ fn double_quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-/// Whether a text may stand without quotes, in braces too, and stays a text.
+/// Whether a text needs no quotes, also in braces, to stay a text.
 fn is_bare(text: &str) -> bool {
     let begins = text.starts_with(|sign: char| sign.is_ascii_alphabetic() || "_/(!".contains(sign));
     let signs = |sign: char| sign.is_ascii_graphic() && !"{}[],#:'\"`%@\\".contains(sign);

@@ -1,4 +1,4 @@
-//! Tests: in uniflow a second port hands the reply to nodes `assert`, in a graph the test itself
+//! Tests: in uniflow a second port hands the reply to nodes `assert`. In a graph the test itself
 //! says what it expects.
 
 use std::collections::BTreeSet;
@@ -8,10 +8,11 @@ use super::parts::{expression, remove, tell};
 use super::sheet::{Away, Sheet, shown};
 use super::workflow::{DONE, Workflow};
 
-/// Most nodes that judge the reply of a test; a longer chain is left, and so is a circle.
+/// Most nodes that judge the reply of a test. A longer chain is left to do by hand, and so is a
+/// circle.
 const JUDGES_MAX: usize = 32;
 
-/// Rewrites a test, and takes the nodes into it that judge its reply.
+/// Rewrites a test, and moves the nodes that judge its reply into it.
 pub(super) fn test<'t>(
     flow: &mut Workflow<'t>,
     at: usize,
@@ -45,7 +46,7 @@ pub(super) fn test<'t>(
     }
 }
 
-/// Takes the nodes out that tests have taken in, where nobody else asks them.
+/// Removes nodes that tests have taken in, unless other nodes send packets to them.
 pub(super) fn without_judges<'t>(
     flow: &mut Workflow<'t>,
     judges: &BTreeSet<usize>,
@@ -67,7 +68,7 @@ pub(super) fn without_judges<'t>(
     }
 }
 
-/// An `assert` that stands behind a node.
+/// Rewrites an `assert` that follows a node.
 pub(super) fn assert<'t>(flow: &mut Workflow<'t>, at: usize, sheet: &mut Sheet<'t>) {
     let node = &flow.nodes[at];
     remove(node, "timeout", "", sheet);

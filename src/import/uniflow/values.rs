@@ -1,5 +1,5 @@
-//! Values: what a node of uniflow takes from its `env`, as `{{ .NAME }}`, a graph takes from the
-//! environment, as `{{ env.NAME }}`.
+//! Values: a node of uniflow takes a value from its `env`, as `{{ .NAME }}`. A graph takes it from
+//! the environment, as `{{ env.NAME }}`.
 
 use std::collections::BTreeMap;
 
@@ -7,22 +7,22 @@ use sinew_spec::{Data, Entry, Item, Span};
 
 use super::sheet::{NewValue, Sheet, quoted};
 
-/// Keys of a node whose texts are no templates.
+/// Keys of a node whose texts are not templates.
 const PLAIN: [&str; 9] =
     ["id", "kind", "namespace", "name", "annotations", "env", "ports", "links", "specs"];
 
-/// Where a template stands alone for all of `{{ . }}`.
+/// The path in `{{ . }}`, which means the whole value.
 const ALL: &str = ".";
 
 /// A value that a node names.
 struct Given<'t> {
-    /// What it is made of; `None` if that is no single value.
+    /// The value's content. `None` if it is not a single value.
     data: Option<&'t Item>,
-    /// The values of uniflow that it is taken from; without a name the environment.
+    /// The values of uniflow from which this one is taken. `None` means the environment.
     named: Option<&'t str>,
 }
 
-/// Rewrites all templates of a node; `holders` are the node and the blocks that hold it.
+/// Rewrites all templates of a node. `holders` are the node and the blocks that hold it.
 pub(super) fn rewrite<'t>(holders: impl Iterator<Item = &'t Item>, sheet: &mut Sheet<'t>) {
     let mut holders = holders.peekable();
     let Some(&node) = holders.peek() else { return };
@@ -36,7 +36,7 @@ pub(super) fn rewrite<'t>(holders: impl Iterator<Item = &'t Item>, sheet: &mut S
     }
     let is_template = |entry: &&Entry| !PLAIN.contains(&entry.key.as_str());
     for entry in entries.iter().filter(is_template) {
-        // Texts of these languages are templates here, and so is every other key but scripts.
+        // Texts in these languages are templates here, and so are all other keys except scripts.
         let is_script = entry.key == "code"
             && !matches!(node.get("language").and_then(Item::text), Some("text" | "json" | "yaml"));
         fill(&entry.value, &given, is_script, sheet);
@@ -45,7 +45,7 @@ pub(super) fn rewrite<'t>(holders: impl Iterator<Item = &'t Item>, sheet: &mut S
 
 /// An entry of `env`.
 fn one(entry: &Entry) -> (&str, Given<'_>) {
-    // Earlier versions had a list of them.
+    // In earlier versions this was a list.
     let value = match &entry.value.data {
         Data::List(items) if !items.is_empty() => &items[0],
         _ => &entry.value,
@@ -77,7 +77,7 @@ fn fill<'t>(
     }
 }
 
-/// What stands for a text with templates; `None` if it has none.
+/// The replacement of a text with templates. `None` if it has none.
 fn filled(
     item: &Item,
     text: &str,
@@ -105,7 +105,7 @@ fn filled(
         let (name, rest) =
             path.split_once('.').map_or((path, None), |(name, rest)| (name, Some(rest)));
         match value(name, rest, given.get(name), span, sheet) {
-            // All of it: it keeps its sort, a number for one.
+            // The template is the whole text, so the value keeps its type, such as a number.
             (Some(data), None) if text.len() == close - open && is_constant(data) => {
                 let written = data.text().unwrap_or_default();
                 let is_plain = matches!(data.data, Data::Scalar { plain: true, .. });
@@ -121,7 +121,7 @@ fn filled(
     (new != text).then_some(NewValue::Text(new))
 }
 
-/// What a name stands for: what the node's `env` says, or the variable.
+/// The value of a name: from the node's `env`, or else the name of an environment variable.
 fn value<'g>(
     name: &str,
     rest: Option<&str>,
@@ -158,7 +158,7 @@ fn is_constant(data: &Item) -> bool {
     data.text().is_some_and(|text| !text.contains("{{"))
 }
 
-/// What `env` says of a value, with its own templates.
+/// A value from `env`, with the templates in it rewritten.
 fn outside(data: &str, span: Span, sheet: &mut Sheet<'_>) -> String {
     let (mut new, mut end) = (String::new(), 0);
     while let Some(open) = data[end..].find("{{").map(|at| at + end) {
@@ -179,7 +179,7 @@ fn outside(data: &str, span: Span, sheet: &mut Sheet<'_>) -> String {
     new + &data[end..]
 }
 
-/// Names with dots between them.
+/// Whether the text is names with dots between them.
 fn is_path(path: &str) -> bool {
     let is_in = |sign: char| sign.is_ascii_alphanumeric() || sign == '_';
     let is_name = |name: &str| {

@@ -1,5 +1,5 @@
-//! The nodes of a workflow with their links, as they are to be in the graph; what differs from the
-//! text is written when all has been rewritten.
+//! The nodes of a workflow with their links, as they will be in the graph. Differences from the
+//! text are written when everything has been rewritten.
 
 use std::collections::{HashMap, HashSet};
 
@@ -15,13 +15,13 @@ pub(super) const BLOCKS: [&str; 3] = ["block", "step", "sequential"];
 /// The kind of a node whose rewriting is done.
 pub(super) const DONE: &str = "";
 
-/// Most links through blocks that are looked at; a graph has no more ports in its blocks.
+/// Most links through blocks that are followed. A graph cannot have more ports in its blocks.
 const WAYS_MAX: usize = 200_000;
 
 /// A node.
 pub(super) struct WorkflowNode<'t> {
     pub(super) item: &'t Item,
-    /// Where it stands, by the keys of the graph.
+    /// The node's path, with the keys of the graph.
     pub(super) at: Vec<PathStep>,
     /// The block that holds it.
     pub(super) holder: Option<usize>,
@@ -29,9 +29,9 @@ pub(super) struct WorkflowNode<'t> {
     pub(super) kind: &'t str,
     pub(super) name: String,
     pub(super) ports: Vec<WorkflowPort<'t>>,
-    /// Of a block: where its own ports lead inside.
+    /// For a block: where its own ports lead inside.
     pub(super) inputs: Vec<WorkflowPort<'t>>,
-    /// Of a block: which ports inside are its own.
+    /// For a block: which ports inside are its own.
     pub(super) outputs: Vec<WorkflowPort<'t>>,
 }
 
@@ -39,7 +39,7 @@ pub(super) struct WorkflowNode<'t> {
 pub(super) struct WorkflowPort<'t> {
     pub(super) name: String,
     pub(super) links: Vec<WorkflowLink<'t>>,
-    /// As it stands in the text, and how many links it has there.
+    /// The entry in the text, and how many links it has there. `None` if it was added.
     written: Option<(&'t Entry, usize)>,
 }
 
@@ -48,7 +48,7 @@ pub(super) struct WorkflowPort<'t> {
 pub(super) struct WorkflowLink<'t> {
     pub(super) to: usize,
     pub(super) port: String,
-    /// As it stands in the text.
+    /// The link in the text. `None` if it was added.
     item: Option<&'t Item>,
 }
 
@@ -59,7 +59,7 @@ impl<'t> WorkflowLink<'t> {
 }
 
 impl<'t> WorkflowNode<'t> {
-    /// A key of it.
+    /// The node's entry with this key.
     pub(super) fn entry(&self, key: &str) -> Option<&'t Entry> {
         let Data::Map(entries) = &self.item.data else { return None };
         entries.iter().find(|entry| entry.key == key)
@@ -69,7 +69,7 @@ impl<'t> WorkflowNode<'t> {
         self.ports.iter().find(|port| port.name == name)
     }
 
-    /// Where a port stands in the text.
+    /// Where a port is in the text.
     pub(super) fn port_span(&self, name: &str) -> Span {
         let written = self.port(name).and_then(|port| port.written);
         written.map_or(self.item.span, |(entry, _)| entry.span)
@@ -91,20 +91,20 @@ impl<'t> WorkflowNode<'t> {
         }
     }
 
-    /// Takes the links of a port away.
+    /// Removes and returns the links of a port.
     pub(super) fn take_links(&mut self, name: &str) -> Vec<WorkflowLink<'t>> {
         let port = self.ports.iter_mut().find(|port| port.name == name);
         port.map(|port| std::mem::take(&mut port.links)).unwrap_or_default()
     }
 
-    /// Gives a port another name; one of that name must not be there.
+    /// Gives a port another name. No port may have the new name yet.
     pub(super) fn rename_port(&mut self, name: &str, new: &str) {
         if let Some(port) = self.ports.iter_mut().find(|port| port.name == name) {
             port.name = new.to_owned();
         }
     }
 
-    /// The number of its place in the file, if it is in no block.
+    /// The node's number in the file, if it is in no block.
     pub(super) fn number(&self) -> Option<usize> {
         match (self.holder, self.at.first()) {
             (None, Some(PathStep::Index(number))) => Some(*number),
@@ -113,15 +113,16 @@ impl<'t> WorkflowNode<'t> {
     }
 }
 
-/// All nodes, those in blocks behind the others.
+/// All nodes. Those in blocks come after the others.
 #[derive(Default)]
 pub(super) struct Workflow<'t> {
     pub(super) nodes: Vec<WorkflowNode<'t>>,
-    /// Names of nodes that are added; links lead to them behind the numbers of the others.
+    /// Names of the nodes that were added. For links, their numbers follow those of the other
+    /// nodes.
     added: Vec<String>,
-    /// Where those lead.
+    /// The nodes that the added nodes have links to.
     handed: Vec<usize>,
-    /// The names of the file.
+    /// The names that are taken in the file.
     names: Names,
 }
 
@@ -140,7 +141,7 @@ impl<'t> Workflow<'t> {
         workflow
     }
 
-    /// The nodes of the file or of a block.
+    /// Reads the nodes of the file or of a block.
     fn scope(
         &mut self,
         items: &'t [Item],
@@ -179,7 +180,7 @@ impl<'t> Workflow<'t> {
         (own, known)
     }
 
-    /// Gives each node of a scope a name that a graph takes.
+    /// Gives each node of a scope a name that a graph allows.
     fn name(&mut self, own: &[usize], sheet: &mut Sheet<'t>) {
         let (mut names, mut unnamed) = (Names::default(), Vec::new());
         let is_file = own.first().is_some_and(|&node| self.nodes[node].holder.is_none());
@@ -210,7 +211,7 @@ impl<'t> Workflow<'t> {
         }
     }
 
-    /// The inside of a block or of steps.
+    /// Reads the inside of a block or of steps.
     fn block(&mut self, node: usize, sheet: &mut Sheet<'t>) {
         let (item, is_block) = (self.nodes[node].item, self.nodes[node].kind == "block");
         let specs =
@@ -223,7 +224,7 @@ impl<'t> Workflow<'t> {
         let mut to = self.nodes[node].at.clone();
         to.push(PathStep::Key("nodes".to_owned()));
         let (own, known) = self.scope(items, Some(node), &to, sheet);
-        // A block of earlier versions was what steps are now.
+        // A block without such ports is of an earlier version, and means what steps mean now.
         let has_ports = ["inbounds", "inbound", "outbounds", "outbound"]
             .iter()
             .any(|key| item.get(key).is_some());
@@ -236,7 +237,7 @@ impl<'t> Workflow<'t> {
         }
     }
 
-    /// Links steps one after the other.
+    /// Links steps one after another.
     fn chain(&mut self, node: usize, own: &[usize]) {
         let (Some(&first), Some(&last)) = (own.first(), own.last()) else { return };
         for (place, &step) in own.iter().enumerate() {
@@ -262,20 +263,20 @@ impl<'t> Workflow<'t> {
         }
     }
 
-    /// A name for a node that is added to the file, and its number for links.
+    /// Reserves a name for a node that is added to the file. Also returns its number for links.
     pub(super) fn add(&mut self, name: &str) -> (String, usize) {
         let name = self.names.take(name);
         self.added.push(name.clone());
         (name, self.nodes.len() + self.added.len() - 1)
     }
 
-    /// The links of a node that is added, on one line.
+    /// The links of an added node, on one line.
     pub(super) fn hand(&mut self, links: &[WorkflowLink<'t>]) -> String {
         self.handed.extend(links.iter().map(|link| link.to));
         self.shown(links)
     }
 
-    /// The name of a node with those of its blocks.
+    /// The name of a node, with the names of the blocks that hold it.
     pub(super) fn full_name(&self, node: usize) -> String {
         match self.nodes[node].holder {
             Some(holder) => format!("{}/{}", self.full_name(holder), self.nodes[node].name),
@@ -296,7 +297,7 @@ impl<'t> Workflow<'t> {
         }
     }
 
-    /// Which nodes have links to each, not through blocks.
+    /// For each node, the nodes that link to it directly, not through blocks.
     pub(super) fn callers(&self) -> Vec<Vec<usize>> {
         let mut callers = vec![Vec::new(); self.nodes.len()];
         for (from, node) in self.nodes.iter().enumerate() {
@@ -307,7 +308,7 @@ impl<'t> Workflow<'t> {
         callers
     }
 
-    /// All links, with those through blocks from node to node; in the order of the nodes.
+    /// All links from node to node, also those through blocks, in the order of the nodes.
     pub(super) fn ways(&self) -> Vec<Way> {
         let mut all = Vec::new();
         for (from, node) in self.nodes.iter().enumerate() {
@@ -333,7 +334,7 @@ impl<'t> Workflow<'t> {
         }
         let inputs = self.nodes.get(link.to).map_or(&[][..], |node| &node.inputs);
         let Some(inside) = inputs.iter().find(|it| it.name == link.port) else {
-            // What a block sends out, nodes inside send.
+            // What a block sends out is sent by nodes inside it.
             let outputs = self.nodes[from].outputs.iter().filter(|output| output.name == port);
             let inner: Vec<_> = outputs.flat_map(|output| &output.links).collect();
             if inner.is_empty() {
@@ -349,7 +350,7 @@ impl<'t> Workflow<'t> {
         }
     }
 
-    /// Looks at all links between nodes, and drops those for which the answer is no.
+    /// Calls `keeps` for all links between nodes, and drops those for which it returns false.
     pub(super) fn keep_links(&mut self, mut keeps: impl FnMut(&mut WorkflowLink<'t>) -> bool) {
         for node in &mut self.nodes {
             for port in node.ports.iter_mut().chain(&mut node.inputs) {
@@ -358,7 +359,7 @@ impl<'t> Workflow<'t> {
         }
     }
 
-    /// Whether packets come to each node of the file, from one that begins flows by its kind.
+    /// The nodes that packets reach from the nodes whose kind begins flows.
     pub(super) fn reached(&self, begins: impl Fn(&str) -> bool) -> HashSet<usize> {
         let sources = (0..self.nodes.len()).filter(|&node| begins(self.nodes[node].kind));
         let mut open: Vec<usize> = sources.chain(self.handed.iter().copied()).collect();
@@ -372,7 +373,7 @@ impl<'t> Workflow<'t> {
         found
     }
 
-    /// Writes what differs from the text.
+    /// Writes the differences from the text.
     pub(super) fn write(&self, sheet: &mut Sheet<'t>) {
         for node in &self.nodes {
             let is_away = node.number().is_some_and(|number| sheet.is_away(number));
@@ -411,7 +412,7 @@ impl<'t> Workflow<'t> {
         };
         let mut at = node.at.clone();
         at.push(PathStep::Key(key.to_owned()));
-        // New keys first, so that a mapping is never without one.
+        // New keys are written first, so that a mapping is never empty.
         let (gone, there): (Vec<_>, Vec<_>) = ports.iter().partition(|port| port.links.is_empty());
         for port in there {
             match port.written {
@@ -434,12 +435,12 @@ impl<'t> Workflow<'t> {
         }
     }
 
-    /// Whether a port has the links of the text, perhaps to other names.
+    /// Whether a port still has the links of the text, perhaps to other names.
     fn is_as_written(&self, port: &WorkflowPort<'t>, count: usize) -> bool {
         port.links.len() == count && port.links.iter().all(|link| link.item.is_some())
     }
 
-    /// Changes the names of a link in their places.
+    /// Changes the names in a link, in their places.
     fn write_link(&self, link: &WorkflowLink<'t>, sheet: &mut Sheet<'t>) {
         let Some(Data::Map(entries)) = link.item.map(|item| &item.data) else { return };
         let find = |key: &str| entries.iter().find(|entry| entry.key == key);
@@ -465,7 +466,7 @@ impl<'t> Workflow<'t> {
     }
 }
 
-/// The ports that one of these keys of a node holds.
+/// The ports under the first of these keys that a node has.
 fn ports<'t>(
     item: &'t Item,
     keys: &[&str],
@@ -505,12 +506,12 @@ fn ports<'t>(
 #[derive(Default)]
 struct Names {
     taken: HashSet<String>,
-    /// The number that comes next behind a name.
+    /// The next number to append to each name.
     next: HashMap<String, usize>,
 }
 
 impl Names {
-    /// A name with the signs that a graph takes, which no other node has.
+    /// A name that has only the signs that a graph allows, and that no other node has.
     fn take(&mut self, text: &str) -> String {
         let is_good = |sign: char| sign.is_ascii_alphanumeric() || sign == '_' || sign == '-';
         let good = text.chars().map(|sign| if is_good(sign) { sign } else { '_' });

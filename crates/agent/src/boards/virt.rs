@@ -1,4 +1,4 @@
-//! QEMU's machine `virt`: a 32-bit Arm core beside Linux, as a program.
+//! QEMU's machine `virt`: an emulated 32-bit Arm core beside Linux.
 
 use std::env;
 use std::ffi::OsStr;
@@ -14,7 +14,7 @@ pub(super) const ROW: BoardRow = BoardRow {
     board: Board::Virt,
     doc: "An Arm Cortex-A15 that QEMU emulates, with the carve-out as a PCI device.",
     machine: ElfMachine { family: 40, bits: 32, is_little_endian: true },
-    // The least that holds the tables; the most that finds an aligned place in the window of PCI.
+    // The minimum holds the tables. The maximum still gets an aligned place in the window of PCI.
     memory_bytes: 128 << 10..=256 << 20,
     command,
     missing,
@@ -25,17 +25,17 @@ const PROGRAM: &str = "qemu-system-arm";
 fn command(start: &EmulatorStart<'_>) -> Command {
     let EmulatorStart { image, bells, vectors } = start;
     let mut command = Command::new(PROGRAM);
-    // GICv2 has the message frame that turns bells into interrupts; without highmem all of PCI
-    // lies where 32 bits reach.
+    // GICv2 has the message frame that turns bells into interrupts. Without highmem all of PCI is
+    // within 32-bit addresses.
     command.args(["-M", "virt,highmem=off,gic-version=2", "-cpu", "cortex-a15", "-m", "64M"]);
-    // For a machine that can never have two cores QEMU leaves out the guest's barriers, but Linux
-    // is the second one here.
+    // If the machine can never have two cores, QEMU leaves out the guest's barriers. But here Linux
+    // is the second one.
     command.args(["-smp", "1,maxcpus=2"]);
-    // Room for translated code, MiB: more than an image has. Else it depends on the machine, up to
-    // 1 GiB, and so would what the domain needs.
+    // Memory for translated code, MiB: more than an image needs. The default depends on the
+    // machine, up to 1 GiB, and so would the memory that the domain needs.
     command.args(["-accel", "tcg,tb-size=32"]);
     command.args(["-nodefaults", "-display", "none", "-monitor", "none", "-serial", "stdio"]);
-    // A guest that resets itself has ended: its next life is ours to begin.
+    // A guest that resets itself has ended: the keeper starts its next life.
     command.arg("-no-reboot");
     command.args(["-chardev", &format!("socket,id=bells,fd={bells}")]);
     command.args(["-device", &format!("ivshmem-doorbell,chardev=bells,vectors={vectors}")]);
@@ -50,7 +50,7 @@ fn missing() -> Option<String> {
     })
 }
 
-/// Whether a folder of this search path has such a program.
+/// Whether a folder of this search path has the program.
 fn is_in(program: &str, path: Option<&OsStr>) -> bool {
     let is_program = |file: &Path| {
         let found = file.metadata();
@@ -82,7 +82,7 @@ mod tests {
         let nowhere = Some(OsStr::new("/nowhere:/etc"));
         assert!(is_in("sh", Some(OsStr::new("/nowhere:/bin:/usr/bin"))));
         assert!(!is_in("sh", nowhere));
-        // There, but no program.
+        // The file exists, but is not a program.
         assert!(!is_in("passwd", nowhere));
         assert!(!is_in("sh", None));
     }

@@ -1,4 +1,4 @@
-//! Images that the tests write: a good one, and one for each thing that can be wrong.
+//! Images that the tests write: a good one, and one for each possible mistake.
 
 use std::fs;
 
@@ -9,7 +9,7 @@ use sinew_plan::plan::Board;
 
 use super::*;
 
-/// Where `e_type` stands, and what it is for a linked program.
+/// Offset of `e_type`, and its value for a linked program.
 const TYPE: usize = 16;
 const LINKED: u8 = 2;
 
@@ -28,7 +28,7 @@ fn table(name: &str) -> Vec<u8> {
     table
 }
 
-/// An ELF file with these bytes in that section.
+/// An ELF file with these bytes in this section.
 fn elf(machine: (Architecture, Endianness), section: &str, bytes: &[u8]) -> Vec<u8> {
     let mut written = Written::new(BinaryFormat::Elf, machine.0, machine.1);
     let section = written.add_section(vec![], section.into(), SectionKind::ReadOnlyData);
@@ -103,7 +103,7 @@ fn no_byte_that_is_spoilt_brings_the_reader_down() {
     for (at, value) in headers.flat_map(|at| [0, 1, 0x7f, 0xff].map(|value| (at, value))) {
         let mut spoilt = whole.clone();
         spoilt[at] = value;
-        // Either will do.
+        // Any result is right, as long as it does not panic.
         let _ = take(&spoilt, virt());
     }
     for len in (0..whole.len()).step_by(13) {

@@ -1,20 +1,20 @@
-//! What a guest prints, line by line.
+//! The output of a guest, line by line.
 
 use std::io::{self, ErrorKind, PipeReader, Read};
 use std::os::fd::{AsFd, BorrowedFd};
 
 use rustix::io::ioctl_fionbio;
 
-/// Bytes of a line at most; what comes after them is dropped up to the line's end.
+/// Most bytes of a line. Further bytes are dropped up to the end of the line.
 const LINE_BYTES_MAX: usize = 1000;
-/// Bytes that are read at once at most: as many as a pipe holds, so that nothing is left of a
-/// process that has ended.
+/// Most bytes that are read in one call: as many as a pipe holds, so that the whole output of a
+/// process that has ended is read.
 const READ_BYTES_MAX: usize = 64 << 10;
 
-/// A pipe that a guest prints to.
+/// The pipe that a guest prints to.
 #[derive(Debug)]
 pub(super) struct Console {
-    /// `None` once nobody can print any more.
+    /// `None` once no process can print any more.
     pipe: Option<PipeReader>,
     /// The line so far.
     line: Vec<u8>,
@@ -26,13 +26,13 @@ impl Console {
         Ok(Console { pipe: Some(pipe), line: Vec::new() })
     }
 
-    /// What becomes readable when there is something to read.
+    /// The descriptor that becomes readable when there is output.
     pub(super) fn source(&self) -> Option<BorrowedFd<'_>> {
         self.pipe.as_ref().map(AsFd::as_fd)
     }
 
-    /// Hands on the lines that are complete, and the last one when nobody can complete it. Never
-    /// waits; reads little more than [`READ_BYTES_MAX`].
+    /// Hands complete lines to `print`, and the last line when no process can complete it. Never
+    /// waits. Reads little more than [`READ_BYTES_MAX`].
     pub(super) fn read(&mut self, print: &mut dyn FnMut(&str)) {
         let mut bytes = [0; 4096];
         for _ in 0..=READ_BYTES_MAX / bytes.len() {
@@ -44,7 +44,7 @@ impl Console {
                 }
                 Ok(read) => bytes[..read].iter().for_each(|byte| self.take(*byte, print)),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                // Nothing is there yet. A pipe has no other errors.
+                // There is nothing yet. A pipe has no other errors.
                 Err(_) => return,
             }
         }
@@ -60,7 +60,7 @@ impl Console {
 
     fn flush(&mut self, print: &mut dyn FnMut(&str)) {
         let text = String::from_utf8_lossy(&self.line);
-        // It shall not move the cursor of whoever's terminal this ends on.
+        // Control characters are replaced, so that they cannot move the cursor of a terminal.
         let shown = |sign: char| if sign.is_control() && sign != '\t' { '\u{fffd}' } else { sign };
         let text: String = text.trim_end().chars().map(shown).collect();
         if !text.is_empty() {

@@ -1,4 +1,4 @@
-//! The emulator's process: started, looked after, killed.
+//! The emulator's process: starts, watches and kills it.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
@@ -11,15 +11,15 @@ use sinew_core::clock::timespec;
 
 use super::console::Console;
 
-/// How long who drops an emulator waits for its end. Only one that the kernel holds (a broken disk
+/// How long a drop waits for the end of the emulator. Only one that the kernel holds (a broken disk
 /// or driver) takes longer, and is left behind.
 const GONE_NS_MAX: u64 = 5_000_000_000;
 
-/// Status of one that somebody else in this program has waited for: neither an exit nor a signal,
-/// and so no success.
+/// Status of an emulator for which another part of this program has waited. It is neither an exit
+/// nor a signal, and so not a success.
 const STATUS_UNKNOWN: i32 = 0xffff;
 
-/// An emulator. Dropping it kills it.
+/// An emulator's process. Dropping it kills the process.
 #[derive(Debug)]
 pub(super) struct Emulator {
     child: Child,
@@ -29,8 +29,8 @@ pub(super) struct Emulator {
 }
 
 impl Emulator {
-    /// Starts it, with this descriptor open and no others but those that it prints to. It ends with
-    /// the thread that has started it, whatever ends that.
+    /// Starts it, with only this descriptor and those for its output open. It ends when the thread
+    /// that started it ends, for whatever reason.
     pub(super) fn start(mut command: Command, given: RawFd) -> io::Result<Emulator> {
         let (console, out) = io::pipe()?;
         let console = Console::new(console)?;
@@ -42,7 +42,7 @@ impl Emulator {
         match pidfd_open(Pid::from_child(&child), PidfdFlags::empty()) {
             Ok(pidfd) => Ok(Emulator { child, pidfd, ended: None, console }),
             Err(error) => {
-                // Either may fail only because it has ended.
+                // Both can fail only because the process has ended.
                 let _ = child.kill();
                 let _ = child.wait();
                 Err(error.into())
@@ -54,7 +54,7 @@ impl Emulator {
         self.child.id()
     }
 
-    /// Sends it a signal; one that has ended has no need of it.
+    /// Sends it a signal. If the process has ended, nothing happens.
     pub(super) fn signal(&self, signal: Signal) {
         let _ = pidfd_send_signal(&self.pidfd, signal);
     }

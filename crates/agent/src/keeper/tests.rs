@@ -1,5 +1,5 @@
-//! Lives of guests. Most are played by the test, with a process that does nothing in the
-//! emulator's place; the last ones are QEMU's.
+//! Lives of guests. In most of them the test plays the guest, with an idle process instead of the
+//! emulator; in the last ones QEMU runs.
 
 use std::fs;
 use std::path::PathBuf;
@@ -18,10 +18,10 @@ use crate::boards::ElfMachine;
 
 /// How long a test waits for what must come.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Where a guest's state stands, in words.
+/// Index of a guest's state, in words.
 const STATE: usize = 0x100 / 4;
 
-/// A board on which this runs in the emulator's place.
+/// A board on which this command runs instead of the emulator.
 const fn fake(command: fn(&EmulatorStart<'_>) -> Command) -> BoardRow {
     BoardRow {
         board: Board::Virt,
@@ -74,7 +74,8 @@ fn look(keeper: &mut Keeper) -> GuestProgress {
     keeper.look(&mut |line| panic!("it printed: {line}"))
 }
 
-/// Looks until the guest is so far, and what it has printed meanwhile.
+/// Looks until the guest has this progress. Returns the progress and what the guest has printed
+/// meanwhile.
 fn until(keeper: &mut Keeper, is_it: impl Fn(GuestProgress) -> bool) -> (GuestProgress, String) {
     let (begun, mut printed) = (Instant::now(), String::new());
     loop {
@@ -159,7 +160,7 @@ fn a_fault_that_is_recorded_counts_more_than_the_end_of_the_process() {
     guest(&memory).set_fault(&fault);
     assert_eq!(look(&mut keeper), GuestProgress::Faulted(fault));
     drop(keeper);
-    // The next life knows nothing of it.
+    // The next life does not see this.
     let mut keeper = start(&IDLE, &memory);
     assert_eq!((look(&mut keeper), keeper.epoch()), (GuestProgress::Starting, 2));
 }
@@ -171,7 +172,7 @@ fn what_is_printed_is_heard_to_the_last_word() {
     let (_, printed) = until_ended(&mut keeper);
     let (first, last) = printed.split_once('\u{fffd}').expect("the long line");
     assert_eq!(first, "one\ntwo\n");
-    // What follows an endless line on the same line goes with it.
+    // The rest of an overlong line is dropped with it.
     assert!(!last.contains("three") && last.len() < 5000, "{} bytes", last.len());
     let board = fake(|_| shell("printf 'without an end'"));
     let mut keeper = start(&board, &memory());
@@ -193,7 +194,7 @@ fn a_guest_that_prints_or_rings_without_end_does_not_hold_the_keeper() {
         assert_eq!(guest.beats_of_linux(), looks + 1);
     }
     assert!(lines > 0);
-    // Nor does it take a whole CPU.
+    // It does not take a whole CPU either.
     assert!(now_ns() - begun_ns >= 99 * PAUSE_NS, "it was looked at more often than it may be");
 }
 
@@ -210,7 +211,7 @@ fn nonsense_is_told_from_states() {
     };
     spoil(STATE, 77, "without a meaning");
     spoil(STATE, GuestState::Ready as u32, "changed backwards");
-    // Of another life.
+    // The state of another life.
     spoil(STATE + 1, 9, "changed backwards");
     spoil(STATE, GuestState::Faulted as u32, "a fault without a text");
 }
@@ -221,7 +222,7 @@ fn a_guest_that_has_spoilt_all_its_memory_is_followed_by_another_life() {
     let mut keeper = start(&IDLE, &memory);
     for garbage in [0, 1, 0x8000_0000, u32::MAX] {
         memory.words().iter().for_each(|word| word.store(garbage, Relaxed));
-        // Whatever it makes of that.
+        // Any result is right.
         let _ = (look(&mut keeper), keeper.state(), keeper.side(63), keeper.tally(15));
         drop(keeper);
         keeper = start(&IDLE, &memory);
@@ -229,7 +230,7 @@ fn a_guest_that_has_spoilt_all_its_memory_is_followed_by_another_life() {
         guest(&memory).reached(GuestState::Ready, keeper.epoch());
         assert_eq!(look(&mut keeper), GuestProgress::Ready);
     }
-    // The number of a life goes round, and is never 0.
+    // The number of a life wraps around, and is never 0.
     memory.words()[3].store(u32::MAX, Relaxed);
     drop(keeper);
     assert_eq!(start(&IDLE, &memory).epoch(), 1);
@@ -308,8 +309,8 @@ fn virt() -> Option<&'static BoardRow> {
     missing.is_none().then_some(board)
 }
 
-/// A whole guest: finds no device, but knows where it is; rings bell 0 of Linux and switches itself
-/// off.
+/// A complete guest: it does not search for its device but knows where it is, rings bell 0 of Linux
+/// and switches itself off.
 #[rustfmt::skip]
 const RINGER: [u32; 13] = [
     0xe3a0_143f, // mov  r1, #0x3f000000    the configuration space of PCI
@@ -348,7 +349,7 @@ fn qemu_takes_memory_and_bells_and_its_guests_first_ring_is_heard() {
     let keeper = Keeper::start(GuestSetup { image: &path, ..setup(board, &memory) });
     let mut keeper = keeper.expect("a life");
     let (begun, mut printed) = (Instant::now(), String::new());
-    // Not by `wait`, which hushes the bell.
+    // Not by `wait`, which would clear the bell.
     let status = loop {
         match keeper.look(&mut |line| printed += line) {
             GuestProgress::Ended(status) => break status,

@@ -1,7 +1,7 @@
-//! A peer that writes lies into every word of the carve-out, again and again, while Linux uses all
-//! that it has there: no panic, no call without an end, no byte outside of the memory, since that
-//! lies between two pages that nobody may touch. In the emulator's place is a process that does
-//! nothing; the peer is a thread of the test.
+//! A peer writes false values into every word of the carve-out, again and again, while Linux uses
+//! everything in it. There must be no panic, no call without an end, and no access outside of the
+//! memory: it lies between two guard pages. An idle process runs instead of the emulator; the peer
+//! is a thread of the test.
 
 mod peer;
 
@@ -35,15 +35,15 @@ use peer::{AIMS, Peer, any_name, any_wish, is_lie};
 const SIZE: usize = SIZE_MIN;
 /// Deadline of each call.
 const SOON: Duration = Duration::from_millis(1);
-/// A call that has not come back after so long hangs.
+/// A call that has not returned after this time hangs.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Lives with the same aim, at least.
+/// Least count of lives with the same aim.
 const LIVES: usize = 4;
 /// Calls of Linux in a life.
 const STEPS: usize = 40;
-/// What it does without waiting between two calls.
+/// Count of calls that never wait, between two calls that may wait.
 const LOOKS_AT_A_TIME: usize = 15;
-/// Words that a peer writes at a time, by its life.
+/// Count of words that a peer writes at a time, by its life.
 const BURSTS: [usize; 4] = [1, 4, 32, 512];
 
 const IDLE: BoardRow = BoardRow {
@@ -90,7 +90,7 @@ struct Links {
 }
 
 impl Links {
-    /// `None` if one of them is refused.
+    /// `None` if one of the ends is refused.
     fn attach(memory: &Region, rows: &[RegionRow]) -> Option<Links> {
         let piece = |at: usize| {
             let (offset, size) = (rows[at].offset as usize, rows[at].size as usize);
@@ -124,7 +124,7 @@ struct Linux<'a> {
     seen: &'a mut Seen,
 }
 
-/// How often what came out, in words.
+/// Count of each outcome, in words.
 type Seen = BTreeMap<&'static str, u32>;
 
 impl Linux<'_> {
@@ -234,7 +234,7 @@ fn doorbell(session: &GuestSession, number: usize) -> Doorbell {
     session.keeper.bells().doorbell(number).expect("descriptors")
 }
 
-/// What never waits: often, between two calls.
+/// Calls that never wait. Many of them are made between two calls that may wait.
 const LOOKS: &[(&str, Use)] = &[
     ("look after the guest", |it| {
         let progress = it.session.keeper.look(&mut |_| {});
@@ -276,7 +276,7 @@ const LOOKS: &[(&str, Use)] = &[
         let _ = registry.serve_semaphores();
     }),
     ("read letters", |it| {
-        // Fresh ends, since those of the desk are given up for good at the first lie.
+        // New ends, as the desk's ends are given up for good at the first false value.
         let Ok((carve_out, _)) = CarveOut::open(it.memory.clone()) else { return };
         let Ok(mut letters) = Letters::open(&carve_out, MadeBy::Linux) else { return };
         for letter in [letters.asked(), letters.answers()].into_iter().flatten().flatten() {
@@ -304,7 +304,7 @@ const LOOKS: &[(&str, Use)] = &[
     }),
 ];
 
-/// What Linux does now, for who watches it, and how much it has done before.
+/// The present call of Linux, for the watchdog, and the count of calls before it.
 #[derive(Default)]
 struct Doing(Mutex<(&'static str, u64)>);
 
@@ -319,7 +319,8 @@ fn soon() -> Option<u64> {
     Some(now_ns() + 100_000)
 }
 
-/// What Linux and `sinew guest` read beside a session; also what only a guest reads.
+/// The tables that Linux and `sinew guest` read outside of a session, and those that only a guest
+/// reads.
 fn read_tables(it: &mut Linux<'_>) {
     let Ok((carve_out, header)) = CarveOut::open(it.memory.clone()) else {
         return it.saw("a header that was refused");
@@ -347,7 +348,7 @@ fn read_tables(it: &mut Linux<'_>) {
     }
 }
 
-/// One life: Linux uses all there is while the peer lies in one part.
+/// One life: Linux uses everything while the peer attacks one part.
 fn live(
     memory: &Region,
     peer: &Mutex<Peer>,
@@ -368,7 +369,7 @@ fn live(
         rows: &rows,
         bells: GuestBells::of(&rows).expect("bells"),
     };
-    // A peer that lies from the first moment on can make the start fail, and no more.
+    // A peer that attacks from the first moment can make the start fail, but nothing worse.
     lock().aim = Some(aim).filter(|_| life % 4 == 3);
     drop(Keeper::start(setup()));
     lock().aim = None;
@@ -399,9 +400,9 @@ fn live(
     lock().aim = None;
 }
 
-/// The whole attack, and what Linux saw of it.
+/// The whole attack. Returns what Linux saw of it, and which words were overwritten.
 fn attack(memory: &Region, doing: &Doing) -> (Seen, Vec<bool>) {
-    /// Ends the peer also when Linux panics: the test shall fail, not hang.
+    /// Ends the peer also if Linux panics, so that the test fails and does not hang.
     struct End<'a>(&'a Mutex<Peer>);
     impl Drop for End<'_> {
         fn drop(&mut self) {
@@ -426,7 +427,7 @@ fn attack(memory: &Region, doing: &Doing) -> (Seen, Vec<bool>) {
         for life in 0..LIVES {
             (0..AIMS.len()).for_each(|aim| live(memory, &peer, (aim, life), doing, &mut seen));
         }
-        // All of it is the last aim; the longest bursts come in the last of so many lives.
+        // The last aim is the whole memory, and the last life has the longest bursts.
         while !is_whole() {
             live(memory, &peer, (AIMS.len() - 1, LIVES - 1), doing, &mut seen);
         }
@@ -463,7 +464,7 @@ fn linux_survives_lies_in_every_word_of_the_carve_out_while_it_uses_them() {
     }
 }
 
-/// A guest that has one more job each time, and takes its time to say so.
+/// A guest that always has one more job, and answers slowly.
 #[test]
 fn a_list_without_an_end_ends_at_the_deadline() {
     let memory = Region::guarded("test", SIZE).expect("memory");
@@ -489,7 +490,7 @@ fn a_list_without_an_end_ends_at_the_deadline() {
                 thread::yield_now();
             }
         });
-        // Time for a few answers, and far from enough for all that a session asks for.
+        // Time for a few answers, and far too little for all that a session may ask for.
         let outcome = session.jobs(Duration::from_millis(200));
         is_over.store(true, Relaxed);
         assert_eq!(outcome, Err(SessionError::Refused(SharedRefusal::Late, String::new())));

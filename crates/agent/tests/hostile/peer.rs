@@ -1,5 +1,5 @@
-//! The peer: a guest that plays its part badly. It writes lies over a part of the carve-out, word
-//! after word, and in between does what a guest in order does, so that Linux goes on with it.
+//! The peer: a guest that misbehaves. It writes false values over a part of the carve-out, word
+//! after word. In between it does what a correct guest does, so that Linux goes on with it.
 
 use std::iter::zip;
 use std::ops::Range;
@@ -14,8 +14,8 @@ use sinew_core::sys::Region;
 
 use super::{SIZE, name};
 
-/// What a peer lies in, in bytes. One that spoils the guest's state soon ends the life, so the
-/// other parts come alone, too: there Linux goes on for as long as it can.
+/// The parts that a peer attacks, in bytes. A peer that spoils the guest's state soon ends the
+/// life. So the other parts are also attacked alone, and there Linux goes on as long as it can.
 pub(crate) const AIMS: &[(&str, Range<usize>)] = &[
     ("header, order and beat", 0..0x100),
     ("state and fault of the guest", 0x100..0x240),
@@ -30,7 +30,7 @@ pub(crate) const AIMS: &[(&str, Range<usize>)] = &[
     ("all of it", 0..SIZE),
 ];
 
-/// Limits of what a word may be, and the tokens of a semaphore.
+/// Extreme values of a word, and of the tokens of a semaphore.
 const EXTREMES: [u32; 9] =
     [0, 1, 2, u32::MAX, u32::MAX - 1, i32::MAX as u32, i32::MAX as u32 + 1, 1 << 30, 4096];
 
@@ -44,18 +44,18 @@ pub(crate) fn queue() -> SharedWish {
 pub(crate) struct Peer {
     memory: Region,
     rng: Rng,
-    /// Which part of [`AIMS`] it lies in; `None`: it rests.
+    /// Index in [`AIMS`] of the part that it attacks; `None`: it rests.
     pub(crate) aim: Option<usize>,
-    /// Words that it writes at a time.
+    /// Count of words that it writes at a time.
     pub(crate) burst: usize,
     pub(crate) is_over: bool,
-    /// Which words it has lied in.
+    /// Which words it has overwritten.
     pub(crate) written: Vec<bool>,
-    /// The word that it lies in next.
+    /// The word that it overwrites next.
     next: usize,
-    /// What the memory was before the first lie of this life.
+    /// The content of the memory before the first false word of this life.
     good: Vec<u32>,
-    /// What it does as a guest in order.
+    /// Its part as a correct guest.
     honest: Option<Honest>,
 }
 
@@ -73,7 +73,7 @@ impl Peer {
         Peer { memory, rng, aim, burst, is_over, written, next, good, honest }
     }
 
-    /// The guest of a new life gets ready, makes things with names, and runs.
+    /// The guest of a new life gets ready, makes named things, and runs.
     pub(crate) fn begin(&mut self) {
         let (carve_out, header) = CarveOut::open(self.memory.clone()).expect("just made");
         let mut registry = Registry::new(carve_out.clone(), &header, MadeBy::Guest);
@@ -88,12 +88,12 @@ impl Peer {
         self.honest = Some(Honest { carve_out, registry, letters });
     }
 
-    /// A moment of its work.
+    /// One step of its work.
     pub(crate) fn act(&mut self) {
         let Some((_, part)) = self.aim.map(|aim| &AIMS[aim]) else { return };
         let words = part.start / 4..part.end / 4;
         match self.rng.u8(..32) {
-            // All is well again: who looks now gets further before the next lie.
+            // All is restored, so that Linux gets further before the next false word.
             0..4 => words.for_each(|at| self.memory.words()[at].store(self.good[at], Relaxed)),
             4..10 => self.play_guest(),
             10..18 => self.play_and_lie(&words),
@@ -108,8 +108,8 @@ impl Peer {
         self.write(at);
     }
 
-    /// Does what a guest in order does, and lies in a word of that, or just behind one, before
-    /// Linux has seen it.
+    /// Does what a correct guest does, and spoils one of the words that this changed, or the word
+    /// after one, before Linux has seen it.
     fn play_and_lie(&mut self, words: &Range<usize>) {
         let now = |it: &Peer| -> Vec<u32> {
             it.memory.words()[words.clone()].iter().map(|word| word.load(Relaxed)).collect()
@@ -132,14 +132,14 @@ impl Peer {
         self.written[at] = true;
     }
 
-    /// A word in which something stands, if there is one near a place by chance: zeros mean little.
+    /// A word that is not zero, if there is one near a random place: zeros are of little use.
     fn used(&mut self, words: &Range<usize>) -> usize {
         let from = self.rng.usize(words.clone());
         let is_used = |at: &usize| self.memory.words()[*at].load(Relaxed) != 0;
         (from..words.end.min(from + 256)).find(is_used).unwrap_or(from)
     }
 
-    /// Anything, or something near to what could stand there.
+    /// A random value, or one near to a plausible value.
     fn lie(&mut self, at: usize) -> u32 {
         let word = |at: usize| -> &AtomicU32 { &self.memory.words()[at] };
         let now = word(at).load(Relaxed);
@@ -154,8 +154,8 @@ impl Peer {
         }
     }
 
-    /// Some of what a guest does: letters, names, what it says of itself. That it answers at all
-    /// makes Linux go on; what it answers is often wrong.
+    /// Some work of a guest: letters, names, its state. Linux goes on because it answers at all;
+    /// the answers are often wrong.
     fn play_guest(&mut self) {
         let Some(Honest { carve_out, registry, letters }) = &mut self.honest else { return };
         let rng = &mut self.rng;
@@ -187,7 +187,7 @@ impl Peer {
     }
 }
 
-/// A letter of which something is not as it should be.
+/// A letter of which something is wrong.
 fn odd(rng: &mut Rng, letter: &AgentLetter) -> AgentLetter {
     let number = |rng: &mut Rng| if rng.bool() { rng.u32(..) } else { rng.u32(..70) };
     let numbers = std::array::from_fn(|_| number(rng));
@@ -207,7 +207,7 @@ pub(crate) fn any_name(rng: &mut Rng) -> Name {
     name(NAMES[rng.usize(..NAMES.len())])
 }
 
-/// What Linux wishes for, so that each class comes.
+/// A wish of Linux, of any class.
 pub(crate) fn any_wish(rng: &mut Rng) -> SharedWish {
     match [SharedClass::Region, SharedClass::Semaphore, SharedClass::Queue][rng.usize(..3)] {
         SharedClass::Region => SharedWish::region(rng.u32(..9000), 7),
@@ -216,7 +216,7 @@ pub(crate) fn any_wish(rng: &mut Rng) -> SharedWish {
     }
 }
 
-/// Whether a side has seen through a lie.
+/// Whether a side has detected a false value.
 pub(crate) fn is_lie(why: SharedRefusal) -> bool {
     why == SharedRefusal::Corrupt
 }

@@ -1,6 +1,6 @@
-//! On the processor of most who build this, loads and stores stay in order by themselves, and the
-//! emulator runs on it. Whether the guest's code has the barriers that an Arm core needs is read in
-//! the code itself.
+//! On the processors on which most developers build, loads and stores stay in order without
+//! barriers, and the emulator runs on these. So the test reads the guest's code itself to see
+//! whether it has the barriers that an Arm core needs.
 
 use std::io::ErrorKind;
 use std::process::Command;
@@ -9,11 +9,11 @@ use crate::life::{image, skip};
 
 const OBJDUMP: &str = "arm-none-eabi-objdump";
 
-/// A function of the guest that holds the code of links, and its barriers at least.
+/// A function of the guest that contains the code of links, and the least count of its barriers.
 struct Expected {
     function: &'static str,
     barriers: usize,
-    /// Which.
+    /// What these barriers are for.
     why: &'static str,
 }
 
@@ -65,7 +65,7 @@ fn barriers(code: &str, function: &str) -> Option<usize> {
     bodies.map(count).reduce(|all, more| all + more)
 }
 
-/// What the code lacks.
+/// The functions that have too few barriers, with the reason.
 fn lacks(code: &str) -> Vec<String> {
     let lack = |it: &Expected| {
         let Expected { function, barriers: least, why } = it;

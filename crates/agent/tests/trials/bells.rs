@@ -1,4 +1,4 @@
-//! Doorbells both ways, while the machine is busy.
+//! Doorbells in both directions, while the machine is busy.
 
 use std::cell::Cell;
 use std::hint::spin_loop;
@@ -19,7 +19,7 @@ const SIZE: usize = 64;
 /// How long a sleeper waits for a ring that never comes.
 const IN_VAIN: Duration = Duration::from_secs(2);
 
-/// A doorbell without the link's own limit of a sleep: who is not rung for sleeps on.
+/// A doorbell without the link's own limit of a sleep: a side that is not rung sleeps on.
 struct Patient {
     doorbell: Doorbell,
     rings: bool,
@@ -47,7 +47,7 @@ impl Os for Patient {
     }
 
     fn now_ns(&self) -> u64 {
-        // Past any deadline, so that a wait ends with the sleep that was not ended by a ring.
+        // Past any deadline, so that a wait ends with the sleep that no ring has ended.
         if self.is_lost.get() { u64::MAX } else { 0 }
     }
 }
@@ -58,7 +58,7 @@ fn pattern(number: u32) -> [u8; SIZE] {
 
 fn send(writer: &mut Writer<Region>, os: &Patient) -> bool {
     for number in 0..MESSAGES {
-        // Now and then the guest is to find nothing and sleep.
+        // Sometimes the guest is to find nothing, and to sleep.
         if number % 50 == 0 {
             sleep(Duration::from_millis(1));
         }
@@ -87,8 +87,9 @@ fn receive(reader: &mut Reader<Region>, os: &Patient) -> bool {
     !reader.try_receive(&mut message).expect("a whole link")
 }
 
-/// Sends messages there and takes them back, beside two threads that are busy. The guest sleeps
-/// without a limit, too. Whether all came, and how often Linux slept; `None` if it cannot run.
+/// Sends messages to the guest and takes them back, beside two busy threads. The guest also sleeps
+/// without a limit. Returns whether all messages came and how often Linux slept; `None` if the test
+/// cannot run.
 fn there_and_back(rings: bool, sleep_max: Duration) -> Option<(bool, u32)> {
     let park_ms = 1e6;
     let life = Life::start(&format!("answer_{SIZE}"), &[0.0, park_ms, 1.0, SIZE as f64], 4)?;

@@ -1,5 +1,5 @@
-//! The emulator's caches are always in step, so it cannot show that an operation on them is
-//! missing. The port layer of the guest counts them instead, and says so when it stops.
+//! The emulator's caches are always in step, so it cannot show that a cache operation is missing.
+//! So the port layer of the guest counts the operations, and prints the counts when it stops.
 
 use std::hint::spin_loop;
 use std::time::Instant;
@@ -43,9 +43,11 @@ fn a_link_is_invalidated_before_each_receive_and_cleaned_after_each_send() {
         assert_eq!(message[..4], number.to_le_bytes());
     }
     let [reads, writes] = steps(&life.stop());
-    // What says that there is a message, then the message itself; and the room for its answer.
+    // Before reads: the index that says that there is a message, the message itself, and the room
+    // for its answer.
     assert!(reads >= 3 * MESSAGES, "{MESSAGES} messages, {reads} before a read");
-    // The message and what says that it is there; and that the slot of what came is free.
+    // After writes: the message, the index that says that it is there, and the index that frees the
+    // slot of the message received.
     assert!(writes >= 3 * MESSAGES, "{MESSAGES} messages, {writes} after a write");
 }
 
@@ -68,6 +70,6 @@ fn a_guest_that_forgets_its_caches_is_noticed() {
             spin_loop();
         }
     }
-    // The emulator does not mind; only the count tells.
+    // The emulator works all the same; only the counts show it.
     assert_eq!(steps(&life.stop()), [0, 0]);
 }

@@ -1,4 +1,4 @@
-//! A life of an image with one node, and Linux's ends of its links.
+//! A life of an image with one node, and the Linux ends of its links.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -16,7 +16,7 @@ use sinew_plan::plan::Board;
 
 /// How long a test waits for what must come.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
-/// Says something to who asks for it with `--nocapture`.
+/// Prints a text for a user who runs the test with `--nocapture`.
 #[expect(clippy::print_stdout, reason = "a test says so on standard output")]
 pub(crate) fn say(text: &str) {
     println!("{text}");
@@ -43,15 +43,15 @@ fn name(text: &str) -> Name {
     Name::new(text).expect("short")
 }
 
-/// A guest that is to run one node, with a link at each of its ports that is named.
+/// A guest that is to run one node, with a link at each of its ports in `links`.
 pub(crate) struct NodeLife<'a> {
     /// The image.
     pub(crate) image: &'a str,
     pub(crate) kind: &'a str,
     pub(crate) values: &'a [f64],
-    /// Ports with delivery and capacity of their links; that of port i has bell i + 1.
+    /// Ports with delivery and capacity of their links. The link of port i has bell i + 1.
     pub(crate) links: &'a [(u32, Delivery, u32)],
-    /// Of the carve-out, a power of two.
+    /// Size of the carve-out, a power of two.
     pub(crate) bytes: usize,
 }
 
@@ -126,7 +126,7 @@ impl Life {
         Reader::attach(region, &shape).expect("a link")
     }
 
-    /// Looks after the guest. Nothing is to have ended it.
+    /// Looks after the guest, which must still run.
     pub(crate) fn look(&mut self) {
         let progress = self.keeper.look(&mut |line| self.printed += &format!("{line}\n"));
         let printed = &self.printed;
@@ -146,12 +146,12 @@ impl Life {
         }
     }
 
-    /// Why the guest could not go on.
+    /// The fault that ended the guest.
     pub(crate) fn fault(mut self) -> String {
         self.until(|progress| matches!(progress, GuestProgress::Faulted(_))).to_string()
     }
 
-    /// Stops the guest; what it has printed in its life.
+    /// Stops the guest. Returns all that it has printed.
     pub(crate) fn stop(mut self) -> String {
         self.keeper.order(Order::Stop);
         self.until(|progress| matches!(progress, GuestProgress::Ended(_)));

@@ -23,12 +23,12 @@ use crate::life::{self, Life, NodeLife, PATIENCE, say};
 
 sinew_media::messages!(sinew_core::message);
 
-/// Between two looks at the guest.
+/// Time between two looks at the guest.
 const LOOK_NS: u64 = 10_000_000;
 const WIDTH: u16 = 640;
 const HEIGHT: u16 = 352;
 
-/// Gradients, blocks with hard sides, and noise; each number gives another picture.
+/// Gradients, blocks with sharp edges, and noise. Each number gives another picture.
 fn points(number: usize, width: u16, height: u16) -> Vec<u8> {
     let mut rng = fastrand::Rng::with_seed(number as u64);
     let (width, height) = (usize::from(width), usize::from(height));
@@ -42,7 +42,7 @@ fn points(number: usize, width: u16, height: u16) -> Vec<u8> {
     (0..width * height).flat_map(point).collect()
 }
 
-/// A JPEG, by an encoder that is set up so.
+/// A JPEG from an encoder with this setup.
 fn jpeg_by(
     number: usize,
     (width, height): (u16, u16),
@@ -60,7 +60,7 @@ fn jpeg(number: usize) -> Vec<u8> {
     jpeg_by(number, (WIDTH, HEIGHT), |_| ())
 }
 
-/// The one that takes most memory to decode.
+/// The JPEG that takes the most memory to decode.
 fn largest(number: usize) -> Vec<u8> {
     jpeg_by(number, (1064, 1064), |encoder| {
         encoder.set_progressive(true);
@@ -68,7 +68,8 @@ fn largest(number: usize) -> Vec<u8> {
     })
 }
 
-/// As films of Motion JPEG in AVI have it: without Huffman tables, which are always the same.
+/// The same JPEG as films of Motion JPEG in AVI have it: without Huffman tables, which are always
+/// the same.
 fn without_tables(jpeg: &[u8]) -> Vec<u8> {
     let (mut bare, mut at) = (jpeg[..2].to_vec(), 2);
     loop {
@@ -90,7 +91,7 @@ fn decoded_here(jpeg: &[u8]) -> Vec<u8> {
     JpegDecoder::new(ZCursor::new(jpeg)).decode().expect("a whole JPEG")
 }
 
-/// A guest with the decoder, and both ends of it on Linux.
+/// A guest with the decoder, and the Linux ends of its links.
 struct Player {
     life: Life,
     packets: Writer<Region>,
@@ -119,7 +120,7 @@ impl Player {
         Some(Player { life, packets, pictures, clock, bells, sent: 0 })
     }
 
-    /// Sends a packet of Motion JPEG, for 40 ms each.
+    /// Sends a packet of Motion JPEG with a duration of 40 ms.
     fn send(&mut self, jpeg: &[u8]) {
         let head = self.head(jpeg.len());
         self.send_as(&head, jpeg);
@@ -177,7 +178,7 @@ impl Player {
         }
     }
 
-    /// What the decoder has counted: decoded, skipped, broken.
+    /// The decoder's counters: decoded, skipped, broken.
     fn counted(&self) -> [u32; 3] {
         let counters = self.life.keeper.tally(0).counters;
         [counters[0], counters[1], counters[2]]
@@ -223,8 +224,8 @@ fn a_guest_decodes_jpegs_as_linux_does() {
     player.until("the counters", |player| player.counted() == [20, 0, 0]);
     assert_eq!(player.life.keeper.tally(0).messages, [20, 0, 20, 0]);
     let [reads, writes] = steps(&player.life.stop());
-    // Head and bytes of each packet; its points, the line that says that they are there, and that
-    // the packet's place is free.
+    // Read: head and bytes of each packet. Written: the points, the index that says that they are
+    // there, and the index that frees the packet's place.
     assert!(reads >= 40 && writes >= 60, "{reads} before a read, {writes} after a write");
 }
 
@@ -249,7 +250,7 @@ fn jpegs_of_all_sorts_have_the_points_that_linux_gives_them() {
         ("progressive", jpeg_by(1, (WIDTH, HEIGHT), |it| it.set_progressive(true))),
         ("grey", grey),
         ("without tables", without_tables(&jpeg(1))),
-        // With a message for each port besides, the heap would not do.
+        // With another message buffer for each port, the heap would be too small.
         ("the largest", largest(1)),
         ("one as others are", jpeg(1)),
         ("the largest once more", largest(2)),
@@ -294,7 +295,7 @@ fn what_is_no_jpeg_is_counted_and_the_next_one_is_decoded() {
         assert_eq!((head.number, head.broken), (2 * at as u64 + 2, at as u32 + 1), "{what}");
         assert!(points == decoded_here(&whole), "after {what}: other points");
     }
-    // A head that lies.
+    // A head with a false length.
     let head = player.head(0);
     player.send_as(&PacketHead { bytes: u32::MAX, ..head }, &[]);
     player.send(&whole);
@@ -312,24 +313,24 @@ fn what_comes_too_late_is_not_decoded() {
         let head = PacketHead { serial, position_ns, duration_ns, ..head };
         player.send_as(&head, &jpeg);
     };
-    // As long as nothing is heard, nothing is late.
+    // As long as no sound is heard, no picture is late.
     send(&mut player, 7, 0, 40);
     assert_eq!(player.receive().0.number, 1);
     let clock = PlayClock { position_ns: 1_000_000_000, serial: 7, ..FromZeros::new_zeroed() };
     player.clock.as_mut().expect("a clock").send(clock.as_bytes());
     send(&mut player, 7, 959, 40);
     send(&mut player, 7, 959, 0);
-    // Of an older order.
+    // A packet of an older order.
     send(&mut player, 6, 2000, 40);
-    // Just not late.
+    // A packet that is just not late.
     send(&mut player, 7, 960, 40);
     let (head, _) = player.receive();
     assert_eq!((head.number, head.skipped, head.serial), (5, 3, 7));
-    // Of an order that the clock does not obey yet.
+    // A packet of an order that the clock does not obey yet.
     send(&mut player, 8, 0, 40);
     let (head, _) = player.receive();
     assert_eq!((head.number, head.skipped, head.serial), (6, 3, 8));
-    // Of a film that says only when it is to be decoded.
+    // A packet of a film that gives only the time of decoding.
     let head = player.head(jpeg.len());
     let unplaced = PacketHead { position_ns: 0, flags: flag::UNPLACED, ..head };
     player.send_as(&PacketHead { decoding_ns: 1_000_000_000, ..unplaced }, &jpeg);
@@ -351,7 +352,7 @@ fn a_decoder_waits_for_room_lives_meanwhile_and_says_what_waits() {
     assert_eq!(player.counted(), [2, 0, 0]);
     let waiting: Vec<_> = (0..6).map(|_| player.receive().0.waiting).collect();
     assert_eq!(waiting[2..], [3, 2, 1, 0]);
-    // It ends while it waits for room.
+    // The guest ends while it waits for room.
     (0..3).for_each(|_| player.send(&jpeg));
     player.until("two more", |player| player.counted() == [8, 0, 0]);
     player.life.stop();

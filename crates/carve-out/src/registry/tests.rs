@@ -127,14 +127,14 @@ fn a_semaphore_and_a_queue_cross_by_name() {
     }
 }
 
-/// Each side may own 2^30 tokens of a semaphore, so four that are lied about are past a u32.
+/// Each side may own 2^30 tokens of a semaphore, so four invented counts exceed a u32.
 #[test]
 fn lies_about_tokens_are_handed_over_without_an_overflow() {
     let (mut linux, guest) = both(LARGE);
     for text in ["a", "b", "c", "d", "e"] {
         linux.get(name(text), &SharedWish::semaphore(0), false).expect("room");
         let at = linux.find(name(text)).expect("there").offset as usize;
-        // What Linux has made, and what the guest waits for.
+        // The tokens that Linux made, and the number for which the guest waits.
         guest.carve_out.words.set(at, sinew_link::semaphore::TOKENS_MAX);
         guest.carve_out.words.set(at + 128 + 12, u32::MAX);
     }
@@ -165,8 +165,8 @@ fn letters_carry_what_is_asked_and_answered() {
     assert_eq!(full, Some(Ok(false)));
 }
 
-/// Every word of the carve-out is garbage, again and again, while Linux does all it can: each
-/// answer is one of those that there are, what is found lies inside, and nobody panics or hangs.
+/// Every word of the carve-out is garbage, again and again, while Linux does all it can. Each
+/// answer must be a valid one, what is found is inside the memory, and nothing panics or hangs.
 #[test]
 fn garbage_over_the_whole_carve_out_is_refused_or_lies_inside() {
     let mut rng = Rng::with_seed(16);

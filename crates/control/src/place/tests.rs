@@ -1,13 +1,13 @@
-//! Folders that are as they should be, and all others.
+//! Folders that meet the rules, and folders that do not.
 
 use std::os::unix::fs::symlink;
 
 use super::*;
 
-/// A new folder for a test, closed to others.
+/// Makes a new folder for a test, closed to others.
 fn ours(name: &str) -> PathBuf {
     let folder = env::temp_dir().join(format!("sinew-place-{}-{name}", std::process::id()));
-    // It may be there from a run that was killed.
+    // It may be left over from a run that was killed.
     let _ = fs::remove_dir_all(&folder);
     DirBuilder::new().mode(0o700).create(&folder).expect("a folder");
     folder

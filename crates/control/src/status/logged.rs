@@ -12,14 +12,15 @@ enum WrittenLevel {
     Error,
 }
 
-/// What is known of a line that a node of the core logged; the line is the end of the event's text.
+/// The source of a line that a node of the core logged. The line itself is the end of the event's
+/// text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Logged {
     /// The node.
     pub node: String,
-    /// How grave it is.
+    /// How severe it is.
     #[serde(with = "WrittenLevel")]
     pub level: Level,
-    /// Number of the cycle in which it was said; the event's own time is when it was read.
+    /// Number of the cycle in which it was logged. The event's own time is when it was read.
     pub cycle: u64,
 }

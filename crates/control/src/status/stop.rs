@@ -4,18 +4,18 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// A stop of the core. Times are from `asked_ns`; what was so before has a negative one.
+/// A stop of the core. Times are relative to `asked_ns`; earlier ones are negative.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StopStatus {
     /// Who or what stopped it, in words.
     pub reason: String,
     /// When the supervisor was asked, or learned of the fault; monotonic ns.
     pub asked_ns: u64,
-    /// Until the outputs of all domains with actuators were safe.
+    /// When the outputs of all domains with actuators were safe.
     pub safe_output_us: Option<i64>,
-    /// Until everything that moves was at rest.
+    /// When everything that moves was at rest.
     pub at_rest_us: Option<i64>,
-    /// Each realtime domain that holds actuators; none: there was nothing to make safe.
+    /// Each realtime domain that holds actuators. Empty if there was nothing to make safe.
     #[serde(default)]
     pub domains: Vec<DomainStop>,
 }
@@ -25,10 +25,10 @@ pub struct StopStatus {
 pub struct DomainStop {
     /// Its name.
     pub domain: String,
-    /// Until its outputs were safe: from then on who commands them sent nothing but a stop, or they
-    /// had their safe values for want of a command. `None` if nobody saw that.
+    /// When its outputs were safe. From then on the node that commands them sent nothing but a
+    /// stop, or they had their safe values for lack of a command. `None` if nobody saw that.
     pub safe_output_us: Option<i64>,
-    /// Until all its nodes were at rest, with safe values. `None` if nobody saw that.
+    /// When all its nodes were at rest, with safe values. `None` if nobody saw that.
     pub at_rest_us: Option<i64>,
 }
 

@@ -1,5 +1,5 @@
-//! Peers that send garbage, half of something or nothing, that do not read, that are a thousand, or
-//! somebody else: none of them harms the run or another peer.
+//! Peers that send garbage, half of a request or nothing, peers that do not read, a thousand peers,
+//! and peers of another user: none of them harms the run or another peer.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -14,10 +14,10 @@ use sinew_control::{Answer, PEERS_MAX, REQUEST_LEN_MAX, Request};
 
 use crate::{PATIENCE, follow, read_events, served, timespec};
 
-/// A user that nobody is.
+/// A user id that nobody has.
 const SOMEBODY_ELSE: u32 = 65_533;
 
-/// Says that a test cannot run here. With `CI=true` that is a failure.
+/// Says that a test cannot run here. With `CI=true` this is a failure.
 #[expect(clippy::print_stdout, reason = "a test says so on standard output")]
 fn skip(lack: &str) {
     assert!(std::env::var("CI").as_deref() != Ok("true"), "cannot run in CI: {lack}");
@@ -30,10 +30,10 @@ fn line_of(stream: &UnixStream) -> String {
     line
 }
 
-/// Everything until the server closes the connection.
+/// Everything that the server sends until it closes the connection.
 fn rest_of(mut stream: &UnixStream) -> String {
     let mut bytes = Vec::new();
-    // What was sent and not read makes the end a reset.
+    // If the server has not read everything, the connection ends with a reset.
     let end = stream.read_to_end(&mut bytes);
     let is_end = |error: std::io::Error| error.kind() == std::io::ErrorKind::ConnectionReset;
     assert!(end.is_ok() || end.is_err_and(is_end), "the connection stays open");
@@ -62,7 +62,7 @@ fn a_request_without_an_end_is_refused() {
         stream.write_all(b" ").expect("sent");
         let rest = rest_of(&stream);
         assert!(rest.contains("the request is longer than 16384 bytes"), "{rest}");
-        // All at once, and far more of it.
+        // All at once, and much more than the limit.
         let stream = run.connect_raw();
         let mut writer = stream.try_clone().expect("a descriptor");
         let sender = thread::spawn(move || writer.write_all(&vec![b'{'; 16 << 20]));
@@ -108,7 +108,7 @@ fn a_peer_that_does_not_read_holds_up_nobody_and_is_cut_off() {
         let rest = rest_of(&stream);
         assert!(!rest.is_empty() && !rest.ends_with('\n'), "{} bytes came", rest.len());
         run.can_be_reached();
-        // Who follows a log in which nothing happens is not slow.
+        // A peer that follows a log in which nothing happens is not slow.
         run.add(1, "at last");
         assert_eq!(read_events(&mut other, 1), (vec![1], 0));
     });
@@ -122,7 +122,7 @@ fn a_slow_reader_is_told_what_it_missed() {
         let all = 3 * Events::KEPT_MAX;
         for _ in 0..all / 100 {
             run.add(100, &"x".repeat(Events::TEXT_MAX));
-            // So that the server has its turn in between.
+            // Gives the server a turn in between.
             run.can_be_reached();
         }
         let (numbers, missed) = read_events(&mut connection, all as u64);
@@ -143,17 +143,17 @@ fn connections_that_stay_and_a_thousand_idle_ones_keep_nobody_out() {
         setrlimit(Resource::Nofile, limit).expect("within the hard limit");
     }
     served("thousand", vec![], |run| {
-        // These may stay: they follow the log.
+        // These peers may stay: they follow the log.
         let log = Request::Log { after: 0, follow: true };
         let admit = |_| {
             let mut peer = run.connect();
             follow(&mut peer, &log);
-            // So that the server has heard it.
+            // Makes sure that the server has read the request.
             run.can_be_reached();
             peer
         };
         let mut admitted: Vec<_> = (0..PEERS_MAX).map(admit).collect();
-        // A further one may not, nor ask again and again; but it may ask.
+        // A further peer may neither stay nor ask again and again; but it may ask once.
         let mut further = run.connect();
         let answer = further.ask(&log).expect("a refusal");
         let refusal = "this run has 16 lasting connections, the limit";
@@ -162,12 +162,12 @@ fn connections_that_stay_and_a_thousand_idle_ones_keep_nobody_out() {
         assert!(matches!(further.ask(&Request::Status {}), Ok(Answer::Status(_))));
         let answer = further.ask(&Request::Status {}).expect("a refusal");
         assert!(matches!(&answer, Answer::Error(text) if text.contains(refusal)), "{answer:?}");
-        // Nor do those who say nothing keep anybody out: who is new takes their place.
+        // Peers that say nothing do not keep others out: a new one takes their place.
         let idle: Vec<_> = (0..1000).map(|_| run.connect_raw()).collect();
         run.can_be_reached();
         let mut orders = run.connect();
         assert!(matches!(orders.ask(&Request::Stop {}), Ok(Answer::Done { .. })));
-        // Who has given an order may stay, and see what comes of it: they displace each other.
+        // Peers that have given an order may wait for its result. They displace each other.
         let more: Vec<_> = (0..10).map(|_| run.connect_raw()).collect();
         run.can_be_reached();
         assert!(matches!(orders.ask(&Request::Status {}), Ok(Answer::Status(_))));
@@ -180,7 +180,7 @@ fn connections_that_stay_and_a_thousand_idle_ones_keep_nobody_out() {
             assert_eq!(read_events(peer, 1), (vec![1], 0));
         }
         drop(admitted);
-        // Asked again until the server has seen that they are gone.
+        // Asks again until the server has noticed that they are gone.
         let begun = std::time::Instant::now();
         loop {
             let mut stays = run.connect();
@@ -200,9 +200,10 @@ fn one_who_stays_no_more_makes_no_room_for_others() {
         let mut asks = || assert!(matches!(one.ask(&Request::Status {}), Ok(Answer::Status(_))));
         (0..2).for_each(|_| asks());
         let first: Vec<_> = (0..4).map(|_| run.connect_raw()).collect();
-        // So that the server has them.
+        // Makes sure that the server has accepted them.
         asks();
-        // Whoever has given an order gives back the place of one who stays: he is one too many.
+        // A peer that gives an order gives up its place among those that stay: one peer too many
+        // passes.
         assert!(matches!(one.ask(&Request::Stop {}), Ok(Answer::Done { .. })));
         let idle: Vec<_> = (0..100).map(|_| run.connect_raw()).collect();
         run.can_be_reached();
@@ -217,18 +218,18 @@ fn another_user_is_turned_away() {
         return skip("only root can become another user");
     }
     served("user", vec![], |run| {
-        // Everything is open: only the question who is there keeps anybody out.
+        // The folder is open to all: only the check of the user id keeps others out.
         let folder = run.socket.parent().expect("a folder");
         fs::set_permissions(folder, fs::Permissions::from_mode(0o777)).expect("chmod");
         fs::set_permissions(&run.socket, fs::Permissions::from_mode(0o666)).expect("chmod");
         let socket = run.socket.clone();
         let stranger = thread::spawn(move || {
             let user = Uid::from_raw(SOMEBODY_ELSE);
-            // Of this thread only.
+            // For this thread only.
             rustix::thread::set_thread_res_uid(user, user, user).expect("root may");
             let refused = Connection::open(&socket).expect_err("not its run").to_string();
             let mut stream = UnixStream::connect(&socket).expect("everything is open");
-            // The server may have closed it already.
+            // The server may have closed the connection already.
             let _ = stream.write_all(b"{\"sinew\": 1, \"request\": \"stop\"}\n");
             stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
             (refused, rest_of(&stream))

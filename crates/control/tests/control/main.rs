@@ -1,5 +1,5 @@
-//! The control socket against those who use it and those who abuse it. The run behind it is made
-//! up: a thread that serves as a supervisor would, between waits for its descriptors.
+//! The control socket against its users and its abusers. The run behind it is simulated: a thread
+//! that serves as a supervisor would, between waits for its descriptors.
 
 mod abuse;
 
@@ -20,21 +20,21 @@ use sinew_control::client::Connection;
 use sinew_control::status::{EventKind, Events, Status};
 use sinew_control::{Answer, Request, Server};
 
-/// How long anybody waits for an answer. Past it the server hangs.
+/// How long a test waits for an answer. After this time the server counts as hanging.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn timespec(duration: Duration) -> Timespec {
     duration.try_into().expect("no longer than a test")
 }
 
-/// A new folder that is closed to others, and removed with what is in it.
+/// A new folder that is closed to others. It is removed with its contents.
 struct Folder(PathBuf);
 
 impl Folder {
     fn new(name: &str) -> Folder {
         let name = format!("sinew-control-{}-{name}", std::process::id());
         let path = std::env::temp_dir().join(name);
-        // It may be there from a run that was killed.
+        // It may be left over from a run that was killed.
         let _ = fs::remove_dir_all(&path);
         DirBuilder::new().mode(0o700).create(&path).expect("a folder");
         Folder(path)
@@ -53,7 +53,7 @@ impl Drop for Folder {
     }
 }
 
-/// A run that is made up.
+/// A simulated run.
 struct Served {
     _folder: Folder,
     socket: PathBuf,
@@ -61,7 +61,7 @@ struct Served {
     notes: Vec<String>,
 }
 
-/// Hands a run to `test`, and serves it meanwhile.
+/// Passes a run to `test`, and serves it meanwhile.
 fn served(name: &str, notes: Vec<String>, test: impl FnOnce(&Served)) {
     let folder = Folder::new(name);
     let mut server = Server::open_in(&folder.0).expect("a socket");
@@ -70,12 +70,12 @@ fn served(name: &str, notes: Vec<String>, test: impl FnOnce(&Served)) {
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
         scope.spawn(|| {
-            // Relaxed: the flag is all that is said.
+            // Relaxed: the flag protects no other data.
             while !is_over.load(Ordering::Relaxed) {
                 served.serve(&mut server);
             }
         });
-        /// Ends the server with the test, also with one that fails.
+        /// Ends the server together with the test, also if the test fails.
         struct Over<'a>(&'a AtomicBool);
         impl Drop for Over<'_> {
             fn drop(&mut self) {
@@ -126,14 +126,14 @@ impl Served {
         Connection::open(&self.socket).expect("a run that can be reached")
     }
 
-    /// A connection without a protocol.
+    /// A raw connection, without a protocol.
     fn connect_raw(&self) -> UnixStream {
         let stream = UnixStream::connect(&self.socket).expect("a run that can be reached");
         stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
         stream
     }
 
-    /// Whether somebody else gets what he asks for.
+    /// Checks that another client still gets what it asks for.
     fn can_be_reached(&self) {
         let answer = self.connect().ask(&Request::Status {}).expect("an answer");
         assert_eq!(answer, Answer::Status(Box::new(self.status())));
@@ -145,7 +145,7 @@ impl Served {
     }
 }
 
-/// The next line that is no event's, and the numbers of the events before it.
+/// The numbers of the events up to event `until` or the end, and how many events were missed.
 fn read_events(connection: &mut Connection, until: u64) -> (Vec<u64>, u64) {
     let (mut numbers, mut missed) = (Vec::new(), 0);
     loop {
@@ -187,7 +187,7 @@ fn the_log_is_read_to_its_end_or_followed() {
         assert!(matches!(connection.ask(&log), Ok(Answer::Event(event)) if event.number == 2));
         assert_eq!(read_events(&mut connection, 3), (vec![3], 0));
         assert_eq!(connection.next(Some(PATIENCE)).expect("the end"), Some(Answer::End(3)));
-        // The connection is as good as new; a number that never was is no harm.
+        // The connection still works. An event number that never existed does no harm.
         let log = Request::Log { after: u64::MAX, follow: true };
         connection.ask(&Request::Status {}).expect("an answer");
         let error = connection.next(Some(Duration::ZERO)).expect_err("nothing comes");
@@ -195,13 +195,13 @@ fn the_log_is_read_to_its_end_or_followed() {
         follow(&mut connection, &log);
         run.add(2, "after");
         assert_eq!(read_events(&mut connection, 5), (vec![4, 5], 0));
-        // Who follows may still ask.
+        // A client that follows may still ask.
         let status = connection.ask(&Request::Status {}).expect("an answer");
         assert!(matches!(status, Answer::Status(_)), "{status:?}");
     });
 }
 
-/// Asks to follow; nothing happens yet, so the line that confirms it is that of a second question.
+/// Asks to follow. Nothing happens yet, so a second question confirms it.
 fn follow(connection: &mut Connection, log: &Request) {
     connection.send(log).expect("sent");
     let status = connection.ask(&Request::Status {}).expect("an answer");
@@ -256,7 +256,7 @@ fn a_socket_of_a_killed_run_is_removed_by_the_next() {
     child.wait().expect("it ends");
     let (dead, other) = (child.id(), folder.0.join("note.txt"));
     for pid in [dead, std::process::id()] {
-        // Nobody listens once the listener is dropped, and the file stays.
+        // Nobody listens once the listener is dropped, and the file remains.
         UnixListener::bind(folder.0.join(format!("{pid}.sock"))).expect("a socket");
     }
     fs::write(&other, "").expect("a file");
@@ -264,7 +264,7 @@ fn a_socket_of_a_killed_run_is_removed_by_the_next() {
     let dead = folder.0.join(format!("{dead}.sock"));
     assert!(!dead.exists(), "the socket of a process that is gone");
     assert!(other.exists() && server.path().exists());
-    // A process of that number is there: whose socket it was cannot be told.
+    // A process with that number exists, so it cannot be told whose socket it was.
     assert!(server.path().ends_with(format!("{}-1.sock", std::process::id())));
 }
 

@@ -44,24 +44,24 @@ pub trait MakeEnds {
     fn receiver(&mut self, link: usize) -> Result<Box<dyn Receiver>, Fault>;
     /// Where new values of the parameters of node `node` come from; `None`: there will be none.
     fn tuning(&mut self, node: usize) -> Result<Option<Box<dyn Receiver>>, Fault>;
-    /// Whether messages still bear their stamps. What was recorded has been judged.
+    /// Whether messages still carry their stamps. Recorded messages do not: they have been judged.
     fn are_stamped(&self) -> bool {
         true
     }
 }
 
-/// What a drill puts around nodes and writing ends. A run without one has none, and pays nothing.
+/// What a drill puts around nodes and writing ends. A run that is no drill has none, at no cost.
 pub trait Wrap {
     /// Node `index` of the plan, as it is to run.
     fn node(&self, made: Box<dyn Node>, index: usize) -> Box<dyn Node>;
     /// The writing end of link `link` of the plan, made of its carrier.
     ///
     /// # Errors
-    /// What the transport says to the carrier.
+    /// The transport refuses the carrier.
     fn sender(&self, carrier: Carrier, link: usize) -> Result<Box<dyn Sender>, Fault>;
 }
 
-/// Makes them of carriers. A service that has spoiled its region does not keep the core from
+/// Makes the ends from carriers. A service that has spoiled its region does not keep the core from
 /// starting.
 struct Carried<'a> {
     plan: &'a Plan,
@@ -115,7 +115,7 @@ pub fn entry<'a>(table: &'a [NodeEntry], node: &PlanNode) -> &'a NodeEntry {
 pub struct Assembly<'a> {
     /// What is put together.
     pub plan: &'a Plan,
-    /// Makes its nodes; the plan was made from the same.
+    /// Makes its nodes; the plan was made from the same table.
     pub table: &'a [NodeEntry],
     /// The folder of the spec.
     pub base: &'a Path,
@@ -148,7 +148,7 @@ struct PartKey {
     from: End,
     offset: u32,
     scalar: Scalar,
-    /// What crosses.
+    /// The type that crosses.
     as_scalar: Scalar,
 }
 
@@ -161,11 +161,11 @@ impl PartKey {
 }
 
 impl Executor {
-    /// The executor of a graph that is a single thread: to test a whole chain of nodes in a loop of
-    /// one's own, or to measure it.
+    /// The executor of a graph that is a single thread: to test a whole chain of nodes in your own
+    /// loop, or to measure it.
     ///
     /// # Errors
-    /// What a node says to `make` or `start`.
+    /// A node fails in `make` or `start`.
     ///
     /// # Panics
     /// If the plan has more than one domain or thread.
@@ -182,7 +182,7 @@ impl Assembly<'_> {
     /// The executor of a thread, its nodes started, and what releases it.
     ///
     /// # Errors
-    /// What a node says to `make` or `start`, or what attaching a link says.
+    /// A node fails in `make` or `start`, or a link cannot be attached.
     pub fn thread(
         &self,
         domain: usize,
@@ -193,7 +193,7 @@ impl Assembly<'_> {
         self.thread_with(domain, thread, &mut Carried { plan, wrap, ends })
     }
 
-    /// As [`Assembly::thread`], with links to elsewhere that end as `ends` makes them.
+    /// As [`Assembly::thread`], but `ends` makes the ends of links to elsewhere.
     pub fn thread_with(
         &self,
         domain: usize,
@@ -288,7 +288,7 @@ impl Assembly<'_> {
         Ok(ends.tuning(node)?.map(tuning).map(Box::new))
     }
 
-    /// What links take of the messages of a node.
+    /// The parts that links take from the messages of a node.
     fn parts(&self, node: usize, places: &Places) -> Vec<PartCopy> {
         let of_node = places.parts.iter().filter(|(key, _)| key.from.node == node);
         let copy = |(key, &to): (&PartKey, &Slot)| PartCopy {
@@ -310,7 +310,7 @@ impl Assembly<'_> {
         self.plan.nodes[end.node].actuators.iter().any(|actuator| actuator.port == end.port)
     }
 
-    /// The slot that an actuator port takes its command from, if that is one of this thread.
+    /// The slot that an actuator port takes its command from, if that slot is in this thread.
     fn command(&self, end: End, places: &Places) -> Option<Slot> {
         let from = |link: &&Link| link.fused && !link.delay && link.to == end;
         places.from(self.plan.links.iter().find(from)?)
@@ -434,7 +434,8 @@ impl Assembly<'_> {
     }
 
     /// What goes over a link after a fault: the safe value of the actuators at its other end. If
-    /// those of a broadcast differ in it, each takes its own when it sees the link closed.
+    /// the actuators of a broadcast have different safe values, each takes its own when it sees the
+    /// link closed.
     fn safe_message(&self, link: usize) -> Result<Option<Vec<u8>>, Fault> {
         let links = self.plan.links.iter().enumerate().filter(|(_, link)| !link.fused);
         let served = links.filter(|(index, _)| leader(self.plan, *index) == link);
@@ -452,7 +453,7 @@ impl Assembly<'_> {
     /// Safe value `safe` of an actuator port, as long as the port's message.
     ///
     /// # Errors
-    /// Of a table that nobody has checked: it offers the value, and cannot write it.
+    /// The table was not checked: it offers the value but cannot write it.
     fn safe_value(&self, end: End, safe: usize) -> Result<Vec<u8>, Fault> {
         let node = &self.plan.nodes[end.node];
         let write = entry(self.table, node).safe.ok_or_else(|| {

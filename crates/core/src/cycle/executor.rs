@@ -16,7 +16,7 @@ use crate::trace::{Failed, Record};
 /// hold the cycle up.
 const DRAINED_MAX: usize = 16;
 
-/// How long safe outputs wait for locks in all. Who lives holds one for a copy, and no longer; past
+/// How long safe outputs wait for locks in all. A living peer holds a lock only for one copy; past
 /// this time the reader's guard has to act.
 const LOCKS_NS_MAX: u64 = 2_000_000;
 const LOCKS_NAP_NS: u64 = 50_000;
@@ -24,7 +24,7 @@ const LOCKS_NAP_NS: u64 = 50_000;
 /// The nodes of one thread, wired up.
 pub struct Executor {
     pub(crate) steps: Vec<Step>,
-    /// Those that a fault has ended: room for all of them was made at the start.
+    /// Steps that a fault has ended: room for all of them was made at the start.
     pub(crate) given_up: Vec<Step>,
     pub(crate) slots: Slots,
     /// The signals of all nodes.
@@ -38,15 +38,16 @@ pub struct Executor {
     pub(crate) taps: Taps,
     /// Step that is being carried out; after a cycle, the one in which it failed.
     pub(crate) at: Option<usize>,
-    /// Whether that step's node is at work: what fails then is the node, else only a link of it.
+    /// Whether that step's node is at work: a failure then is the node's, otherwise only that of
+    /// one of its links.
     pub(crate) updating: bool,
     /// Step whose machine still moved when [`Executor::look_for_rest`] looked last.
     pub(crate) restless: Option<usize>,
 }
 
 impl Executor {
-    /// What follows is life `life` of the core. After a reset, what services had sent before is
-    /// dropped, and counted as lost: a wish from before must not move a machine now.
+    /// The cycles that follow are life `life` of the core. After a reset, what services had sent
+    /// before is dropped and counted as lost: an old request must not move a machine now.
     pub fn begin_life(&mut self, life: u32) {
         self.record.begin_life(life);
         if life > 0 {
@@ -63,12 +64,12 @@ impl Executor {
     /// One cycle. The feedback is awaited until the monotonic clock shows `until_ns`.
     ///
     /// # Errors
-    /// What a node says, and what its links say; [`Executor::node`] names the node.
+    /// A node or one of its links fails; [`Executor::node`] names the node.
     pub fn cycle(&mut self, cycle: &Cycle, until_ns: u64) -> Result<(), Fault> {
         self.cycle_since(self.clock.ticks(), cycle, until_ns)
     }
 
-    /// The same; it began when the counter showed `start`.
+    /// As [`Executor::cycle`], for a cycle that began when the counter showed `start`.
     pub(crate) fn cycle_since(
         &mut self,
         start: u64,
@@ -90,10 +91,10 @@ impl Executor {
                 now = clock.ticks();
             }
             let begin = now;
-            // Whose lines come now.
+            // The node whose log lines come now.
             cycle.place.set(step.place);
             let before = allocations();
-            // As part of the node's work: there is no reading of the counter for it.
+            // This counts as part of the node's work: the counter is not read for it.
             if step.around.has(Around::TUNED) {
                 step.tune(&mut self.slots, cycle, &mut self.updating)?;
             }
@@ -130,7 +131,7 @@ impl Executor {
     }
 
     /// Index in the plan of the node in which the last cycle failed. `None` if it did not fail, or
-    /// at its feedback.
+    /// failed at its feedback.
     pub fn node(&self) -> Option<usize> {
         self.steps.get(self.at?).map(|step| step.index)
     }
@@ -153,8 +154,8 @@ impl Executor {
         self.feedback.iter().find(|input| input.missing).map(|input| input.from.as_str())
     }
 
-    /// Whether a link has lost its other end. No fault of this domain: whoever ended the peer knows
-    /// why, and this domain stops.
+    /// Whether a link has lost its other end. That is no fault of this domain: whoever ended the
+    /// peer knows why, and this domain stops.
     pub(crate) fn is_link_closed(&self) -> bool {
         let closed = |step: &Step| {
             step.inputs.iter().any(|input| input.closed)
@@ -163,9 +164,9 @@ impl Executor {
         self.steps.iter().any(closed) || self.feedback.iter().any(|input| input.closed)
     }
 
-    /// Feedback that came after the last cycle had given up, so that what is awaited at the end of
-    /// this one is its own. Whether there was any.
-    // Kept out of the cycle's code, which is faster small.
+    /// Takes feedback that came after the last cycle had given up waiting, so that the feedback
+    /// awaited at the end of this cycle is its own. Returns whether there was any.
+    // Not inlined: the cycle's code is faster when it is small.
     #[inline(never)]
     fn drain_feedback(&mut self, cycle: &Cycle) -> Result<bool, Fault> {
         let mut any = false;
@@ -195,7 +196,7 @@ impl Executor {
         }
     }
 
-    // As above.
+    // Not inlined: the cycle's code is faster when it is small.
     #[inline(never)]
     fn await_feedback(&mut self, cycle: &Cycle, until_ns: u64) -> Result<(), Fault> {
         for input in &mut self.feedback {
@@ -217,19 +218,19 @@ impl Executor {
 
     /// Writes the safe value to every actuator at the other end of a link. This is the first thing
     /// that happens after a fault, so nothing here can fail, and no link waits for another: those
-    /// with `sync: mutex` whose lock somebody holds are tried again when all others have theirs,
-    /// for [`LOCKS_NS_MAX`] in all.
+    /// with `sync: mutex` whose lock somebody holds are tried again when all other links have their
+    /// safe value, for [`LOCKS_NS_MAX`] in all.
     pub(crate) fn safe_outputs(&mut self) {
         let outputs = self.steps.iter_mut().flat_map(|step| &mut step.outputs);
         outputs.for_each(|output| output.owes_safe = output.safe.is_some());
         let until_ns = now_ns() + LOCKS_NS_MAX;
         while !self.pay_safe() && now_ns() < until_ns {
-            // Who holds a lock may need this CPU to let it go.
+            // The holder of a lock may need this CPU to release it.
             sleep_until(now_ns() + LOCKS_NAP_NS);
         }
     }
 
-    /// Sends the safe values that are still owed; whether none is any more.
+    /// Sends the safe values that are still owed; returns whether none is left.
     fn pay_safe(&mut self) -> bool {
         let mut paid = true;
         for output in self.steps.iter_mut().flat_map(|step| &mut step.outputs) {
@@ -260,13 +261,14 @@ impl Executor {
                 kept += 1;
                 continue;
             }
-            // What it holds is given back when the actuators are at rest: that may take time.
+            // What the node holds is freed when the actuators are at rest, because that may take
+            // time.
             let mut step = self.steps.remove(kept);
             stopped = stopped.and(step.stop());
             step.outputs.iter_mut().for_each(|output| output.sender.hang_up());
             self.given_up.push(step);
         }
-        // Nobody has looked at these yet.
+        // These nodes have not been asked yet whether they are at rest.
         self.restless = (!self.steps.is_empty()).then_some(0);
         self.record.clear();
         self.delayed.clear();

@@ -1,4 +1,4 @@
-//! Whether all numbers of a message are finite: looked at after every update, so it is vector code
+//! Whether all numbers of a message are finite: checked after every update, so it is vector code
 //! without a branch.
 
 use std::ops::Range;
@@ -6,7 +6,7 @@ use std::ops::Range;
 use sinew_plan::catalogue::{MessageType, Scalar};
 use zerocopy::IntoBytes;
 
-/// Where the doubles and floats of a message lie.
+/// Where the doubles and floats of a message are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finite {
     /// Words of the message that hold a double each; neighbours are one range.
@@ -30,8 +30,8 @@ impl Finite {
         (!finite.doubles.is_empty() || !finite.floats.is_empty()).then_some(finite)
     }
 
-    /// Whether they are.
-    // Kept out of the cycle's code, which is faster small.
+    /// Whether all numbers of the message are finite.
+    // Not inlined: the cycle's code is faster when it is small.
     #[inline(never)]
     pub fn holds(&self, words: &[u64]) -> bool {
         let doubles = self.doubles.iter().all(|range| doubles_hold(&words[range.clone()]));
@@ -40,7 +40,7 @@ impl Finite {
     }
 }
 
-/// Whether all of these are.
+/// Whether all of these values are finite.
 #[inline]
 pub fn are_finite(values: &[f64]) -> bool {
     values.iter().fold(true, |finite, value| finite & value.is_finite())
@@ -53,7 +53,7 @@ fn extend(ranges: &mut Vec<Range<usize>>, next: Range<usize>) {
     }
 }
 
-/// Adding one to an exponent carries into the sign's place only if it is all ones.
+/// Adding one to an exponent carries into the sign bit only if the exponent is all ones.
 #[inline]
 fn doubles_hold(words: &[u64]) -> bool {
     let carry = |bits: u64| (bits & 0x7ff0_0000_0000_0000) + 0x0010_0000_0000_0000;
@@ -87,7 +87,7 @@ mod tests {
         pub struct Mixed {
             /// A count between numbers.
             pub count: u64,
-            /// Doubles, more than a chunk and no multiple of it.
+            /// Doubles, more than a chunk and not a multiple of it.
             pub doubles: [f64; 21],
             /// More doubles.
             pub more: f64,

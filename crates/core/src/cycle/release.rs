@@ -1,5 +1,5 @@
-//! The loop of a realtime thread: wait for the release, run the cycle, judge it, leave a record.
-//! Here stands also what happens on a fault: safe outputs, stop, report.
+//! The loop of a realtime thread: wait for the release, run the cycle, judge it, leave a record. It
+//! also holds what happens on a fault: safe outputs, stop, report.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -21,20 +21,20 @@ use crate::trace::{self, ActuatorHolds, CycleHead};
 /// How long a stopping domain waits for its actuators to come to rest.
 pub const REST_NS_MAX: u64 = 2_000_000_000;
 
-/// A stop is noticed at a release; then comes a last cycle with safe values, and one more release
-/// may be under way: so many periods a stop takes beside the rest.
+/// Periods that a stop takes, besides the time to come to rest. A stop is noticed at a release;
+/// then comes a last cycle with safe values, and one more release may be under way.
 pub const STOP_PERIODS_MAX: u64 = 3;
 
 /// An input-released thread that polls naps in the first half of its period, when nothing can come.
 /// Polling all the time was measured to be worse: on a CPU that a realtime thread never leaves, the
-/// kernel takes 50 ms of every second for the others. Napping longer makes a late wake-up of this
-/// thread a late answer. Below this period it polls all the time.
+/// kernel takes 50 ms of every second for the other threads. With a longer nap, a late wake-up of
+/// this thread would be a late answer. Below this period the thread polls all the time.
 const NAP_PERIOD_NS_MIN: u64 = 500_000;
 const NAP_GUARD_NS_MIN: u64 = 150_000;
 const NAP_GUARD_NS_MAX: u64 = 5_000_000;
 
-/// A thread of a free run waits so long for its input or feedback: longer than any machine holds a
-/// thread up, shorter than the parent's patience with a thread that leaves no record.
+/// How long a thread of a free run waits for its input or feedback: longer than any machine delays
+/// a thread, shorter than the parent waits for a thread that leaves no record.
 const FREE_DEADLINE_NS: u64 = 1_000_000_000;
 
 /// What starts a cycle.
@@ -42,7 +42,7 @@ const FREE_DEADLINE_NS: u64 = 1_000_000_000;
 pub enum ReleaseSource {
     /// The clock.
     Timer,
-    /// Input `input` of step `step`, whose link waits so.
+    /// Input `input` of step `step`, whose link waits as `wait` says.
     Input {
         /// Place of the node in its thread.
         step: usize,
@@ -64,7 +64,7 @@ pub struct CycleTimes {
 }
 
 impl CycleTimes {
-    /// Those of a domain at this pace.
+    /// The times of a domain at this pace.
     pub fn of(domain: &Realtime, pace: Pace) -> CycleTimes {
         let Realtime { period_ns, deadline_ns, overrun, .. } = *domain;
         match pace {
@@ -88,12 +88,12 @@ pub struct Cyclic {
     trace: trace::Writer,
     halt: Arc<Halt>,
     cycle: Cycle,
-    /// Release time of the next cycle; of an input-released thread, when its input is due.
+    /// Release time of the next cycle; for an input-released thread, when its input is due.
     next_ns: u64,
     overruns: u32,
     /// Whether the last cycle was released without input.
     silent: bool,
-    /// Since when the domain stops.
+    /// When the domain began to stop.
     stopping_since_ns: Option<u64>,
     /// Only actuators are left: this thread or another one of the domain faulted.
     fallen_back: bool,
@@ -106,8 +106,8 @@ struct Released {
     no_input: bool,
 }
 
-/// Where code begins that runs after a fault only, so that it can be in memory before one. What
-/// panics need is there after [`panics::rehearse`].
+/// Where code begins that runs only after a fault, so that it can be in memory before one. What
+/// panics need is in memory after [`panics::rehearse`].
 pub fn code_of_faults() -> [usize; 10] {
     [
         Cyclic::fail as fn(&mut Cyclic, Fault) as usize,
@@ -152,7 +152,8 @@ impl Cyclic {
 
     /// Runs from the first release, at `start_ns`, until the domain has stopped.
     pub fn run(&mut self, start_ns: u64) {
-        // Nobody polls before that: the parent may need this very CPU to start the other domains.
+        // No thread polls before the start: the parent may need this very CPU to start the other
+        // domains.
         sleep_until(start_ns.saturating_sub(NAP_GUARD_NS_MIN));
         self.next_ns = start_ns;
         while !self.is_over() {
@@ -172,7 +173,7 @@ impl Cyclic {
         }
     }
 
-    /// Whether this thread may end: it stops, has done so for a cycle, and nothing moves any more.
+    /// Whether this thread may end: it has been stopping for a cycle, and nothing moves any more.
     fn is_over(&mut self) -> bool {
         if self.halt.is_faulted() && !self.fallen_back {
             // Another thread faulted: what this one commands elsewhere goes to its safe value too.
@@ -210,7 +211,7 @@ impl Cyclic {
         let cycle = &self.cycle;
         let result = catch_unwind(AssertUnwindSafe(|| {
             executor.cycle_since(released.start.ticks, cycle, until_ns)?;
-            // While a command is obeyed, rest is nothing to ask for.
+            // While an actuator obeys a command, there is no point in asking for rest.
             if stopping || executor.holds().is_some_and(|holds| holds != ActuatorHolds::Command) {
                 executor.look_for_rest();
             }
@@ -219,7 +220,7 @@ impl Cyclic {
         let fault = result.unwrap_or_else(|_| Err(panics::take())).err();
         let failed = fault.as_ref().map(|fault| executor.failed(fault.cause));
         let fallen_back = self.fallen_back;
-        // First of all, and before the record: safe outputs.
+        // Safe outputs come first, also before the record.
         if let Some(fault) = fault {
             self.fail(fault);
         }
@@ -255,12 +256,13 @@ impl Cyclic {
         cycles.is_some_and(|cycles| self.cycle.number + 1 >= cycles)
     }
 
-    /// Whether one cycle follows the other at once. What moves needs its time to come to rest.
+    /// Whether one cycle follows the other at once. Not while stopping: a moving machine needs its
+    /// time to come to rest.
     fn is_free(&self) -> bool {
         self.times.free_cycles.is_some() && self.stopping_since_ns.is_none()
     }
 
-    /// With what is known of the cycle's course.
+    /// Leaves the record of a cycle; `course` is what is known of the cycle.
     fn leave_record(&mut self, released: &Released, course: CycleHead) {
         let head = CycleHead {
             number: self.cycle.number,
@@ -329,7 +331,8 @@ impl Cyclic {
         self.fall_back();
     }
 
-    /// Leaves only the actuators, with safe values and by the clock, until they are at rest.
+    /// Keeps only the actuators, with safe values and released by the clock, until they are at
+    /// rest.
     fn fall_back(&mut self) {
         if let Err(fault) = self.executor.keep_actuators() {
             self.report(fault);
@@ -360,14 +363,15 @@ impl Cyclic {
         if free {
             self.next_ns = start.ns;
         }
-        // Whole periods that are lost are not made up for: the grid stays, they are counted.
+        // Whole periods that are lost are counted but not made up for: the grid of releases stays.
         self.cycle.skipped = (start.ns - self.next_ns) / self.times.period_ns;
         let planned_ns = self.next_ns + self.cycle.skipped * self.times.period_ns;
         self.next_ns = planned_ns + self.times.period_ns;
         Released { planned_ns, start, no_input: false }
     }
 
-    /// The input, or half a period after it was due (free: a long time) without it.
+    /// Waits for the input, at most until half a period after it was due (in a free run: a long
+    /// time).
     fn await_input(&mut self, step: usize, input: usize, wait: Wait) -> Released {
         let (due_ns, period_ns) = (self.next_ns, self.times.period_ns);
         let (free, polls) = (self.is_free(), matches!(wait, Wait::Spin | Wait::Yield));
@@ -376,7 +380,7 @@ impl Cyclic {
             sleep_until(due_ns.saturating_sub(guard_ns));
         }
         let input = &mut self.executor.steps[step].inputs[input];
-        // While there is time: what comes after the wait makes the answer late.
+        // Done while there is time: work after the wait makes the answer late.
         let before = self.clock.moment();
         let until_ns = if free { before.ns + FREE_DEADLINE_NS } else { due_ns + period_ns / 2 };
         let arrived = match self.silent {

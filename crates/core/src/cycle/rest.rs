@@ -1,13 +1,13 @@
 //! What the machine does as far as its thread knows: the commands that its actuator ports hold, and
-//! whether its nodes say that it stands.
+//! whether its nodes say that the machine stands still.
 
 use super::executor::Executor;
 use crate::sys::allocations;
 use crate::trace::ActuatorHolds;
 
 impl Executor {
-    /// What the actuator ports of this thread hold; of several the least safe. `None` if there is
-    /// no such port.
+    /// What the actuator ports of this thread hold; of several ports, the least safe. `None` if
+    /// there is no such port.
     pub(crate) fn holds(&self) -> Option<ActuatorHolds> {
         let guards = self.steps.iter().flat_map(|step| &step.guards);
         guards.map(|guard| guard.holds).max()
@@ -31,7 +31,7 @@ impl Executor {
         self.at = None;
     }
 
-    /// The node whose machine still moved then, if there was one.
+    /// The node whose machine still moved at the last look, if there was one.
     pub(crate) fn restless_node(&self) -> Option<&str> {
         self.steps.get(self.restless?).map(|step| step.name.as_str())
     }

@@ -1,15 +1,15 @@
 //! The end of a link whose region a service has overwritten before this side could attach to it. It
-//! answers every time what a link does that breaks later on, so that the core, which has locks
-//! against that, can start, and start again, without this link.
+//! always answers as a link does that breaks later on. The core has locks against such links, so it
+//! can start, and start again, without this one.
 
 use crate::fault::{Cause, Fault};
 use crate::transport::{Received, Receiver, Sender, Sent};
 
-/// With what is wrong with the region.
+/// Holds what is wrong with the region.
 pub(crate) struct Spoiled(Fault);
 
 impl Spoiled {
-    /// In place of an end that cannot be made, if that is the service's doing.
+    /// Takes the place of an end that cannot be made, if the service has caused that.
     pub(crate) fn of(fault: Fault) -> Result<Spoiled, Fault> {
         if fault.cause == Cause::BadPeer { Ok(Spoiled(fault)) } else { Err(fault) }
     }

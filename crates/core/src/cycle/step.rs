@@ -16,7 +16,7 @@ use crate::slots::{Slot, Slots};
 use crate::trace::{ActuatorHolds, Record};
 use crate::transport::{Received, Receiver, Sender, Sent};
 
-/// Looks in a wait for who was silent before.
+/// Looks during a wait for a peer that was silent before.
 const SILENT_NAPS: u64 = 10;
 
 /// A node with all that surrounds it in a cycle.
@@ -44,11 +44,11 @@ pub(crate) struct Step {
 pub(crate) struct Around(u8);
 
 impl Around {
-    /// Before it: something comes over links, or a guard judges.
+    /// Before the work: something comes over links, or a guard judges.
     pub(crate) const FED: Around = Around(1);
     /// New values of its parameters may come.
     pub(crate) const TUNED: Around = Around(2);
-    /// After it: what it wrote goes on.
+    /// After the work: what the node wrote is sent on.
     pub(crate) const HEARD: Around = Around(4);
 
     #[inline]
@@ -68,18 +68,18 @@ pub(crate) struct Input {
     pub(crate) closed: bool,
     /// Place of this end among those of the thread.
     pub(crate) end: usize,
-    /// Of a link from a service: what keeps it from harming this thread.
+    /// For a link from a service: what keeps the service from harming this thread.
     pub(crate) lock: Option<Lock>,
 }
 
-/// The lock between a service and the core: what a service sends is looked at in a place of its
-/// own, and only what is whole gets to the node. Nothing that the service does is a fault here.
+/// The lock between a service and the core: what a service sends is checked in a separate place,
+/// and only a sound message gets to the node. Nothing that the service does is a fault here.
 pub(crate) struct Lock {
-    /// Where what crossed waits until it was looked at.
+    /// Where what crossed waits until it has been checked.
     pub(crate) staging: Slot,
-    /// Its message: all of it, or what stands behind its stamp.
+    /// The message in it: all of it, or what follows its stamp.
     pub(crate) message: Slot,
-    /// Oldest stamp of a message that passes, ns. `None`: messages bear none.
+    /// Oldest stamp of a message that passes, ns. `None`: messages have no stamp.
     pub(crate) after_ns: Option<u64>,
     pub(crate) finite: Option<Finite>,
     /// Messages that the link can hold.
@@ -94,14 +94,14 @@ pub(crate) struct Output {
     pub(crate) full: Full,
     /// The safe value of the actuator port at the other end.
     pub(crate) safe: Option<Vec<u8>>,
-    /// After a fault: it has not gone out yet.
+    /// After a fault: the safe value has not gone out yet.
     pub(crate) owes_safe: bool,
     /// The reading node.
     pub(crate) to: String,
     pub(crate) closed: bool,
     /// Place of this end among those of the thread.
     pub(crate) end: usize,
-    /// Whether a service reads it: then nothing that it does may stop this thread.
+    /// Whether a service reads it: then nothing that the service does may stop this thread.
     pub(crate) to_service: bool,
     /// Whether its reader has broken the link: nothing is sent any more.
     pub(crate) broken: bool,
@@ -128,7 +128,7 @@ pub(crate) struct PartCopy {
     pub(crate) offset: usize,
     pub(crate) scalar: Scalar,
     pub(crate) to: Slot,
-    /// What it is there.
+    /// Its type there.
     pub(crate) as_scalar: Scalar,
 }
 
@@ -140,7 +140,7 @@ pub(crate) struct Numbers {
 }
 
 impl Step {
-    /// Notes what there is to do around the node's work, once all of it is here.
+    /// Notes what there is to do around the node's work, once the step is complete.
     pub(crate) fn settled(mut self) -> Step {
         let so = |what: Around, is_so: bool| if is_so { what.0 } else { 0 };
         let fed = so(Around::FED, !self.inputs.is_empty() || !self.guards.is_empty());
@@ -150,8 +150,9 @@ impl Step {
         self
     }
 
-    /// Hands the node new values of its parameters, if there are any; `updating`: it is at work.
-    // Kept out of the cycle's code, which is faster small.
+    /// Hands the node new values of its parameters, if there are any; sets `updating` when the node
+    /// is at work.
+    // Not inlined: the cycle's code is faster when it is small.
     #[inline(never)]
     pub(crate) fn tune(
         &mut self,
@@ -208,7 +209,7 @@ impl Step {
         if are_finite(&values[all]) { Ok(()) } else { Err(self.signal_not_finite(values)) }
     }
 
-    /// Apart, so that the cycle stays small.
+    /// Not inlined, so that the cycle's code stays small.
     #[cold]
     #[inline(never)]
     fn signal_not_finite(&self, values: &[f64]) -> Fault {
@@ -258,7 +259,7 @@ impl PartCopy {
     }
 }
 
-/// Apart, so that the cycle stays small.
+/// Not inlined, so that the cycle's code stays small.
 #[cold]
 #[inline(never)]
 fn not_finite(what: &str, name: &str) -> Fault {
@@ -266,7 +267,7 @@ fn not_finite(what: &str, name: &str) -> Fault {
 }
 
 impl Input {
-    /// Takes a message and marks it as new in cycle `cycle`. Whether there was one.
+    /// Takes a message and marks it as new in cycle `cycle`. Returns whether there was one.
     #[inline]
     fn receive(
         &mut self,
@@ -286,7 +287,7 @@ impl Input {
             return Ok(false);
         }
         let received = self.receiver.receive(slots.bytes_mut(self.slot));
-        // From a peer that lies nothing is taken any more.
+        // Nothing more is taken from a peer that lies.
         match received.inspect_err(|_| self.closed = true)? {
             Received::New { lost } => {
                 slots.mark_new(self.slot, cycle);
@@ -304,19 +305,19 @@ impl Input {
     /// Drops what a service has sent so far, and counts it as lost.
     pub(crate) fn drop_old(&mut self, slots: &mut Slots, record: &mut Record) {
         let Some(lock) = &mut self.lock else { return };
-        // A mailbox holds no more, and who goes on sending meanwhile sends no old messages.
+        // A mailbox holds no more than this, and messages that are sent meanwhile are not old.
         for _ in 0..lock.capacity {
             match self.receiver.receive(slots.bytes_mut(lock.staging)) {
                 Ok(Received::New { lost }) => record.lost(self.end, lost + 1),
-                // What is broken is found so again, and counted, in the first cycle.
+                // A broken link is found broken again, and counted, in the first cycle.
                 Ok(Received::None | Received::Closed) | Err(_) => return,
             }
         }
     }
 
-    /// Waits for a message; whether one came. Who was silent before may be dead, and whoever is to
-    /// see to that needs a CPU: then this thread does not keep its own by polling, it looks now and
-    /// then.
+    /// Waits for a message; returns whether one came. A peer that was silent before may be dead,
+    /// and the process that has to handle that needs a CPU. So then this thread does not occupy its
+    /// CPU by polling, but looks now and then.
     pub(crate) fn wait_for(&mut self, until_ns: u64, was_silent: bool) -> bool {
         if !was_silent {
             return self.receiver.wait(until_ns);
@@ -334,7 +335,7 @@ impl Input {
         }
     }
 
-    /// As [`Input::receive`], outside of any node's step: so the fault says where.
+    /// As [`Input::receive`], outside of any node's step: so the fault names the writing node.
     pub(crate) fn receive_feedback(
         &mut self,
         slots: &mut Slots,
@@ -348,9 +349,9 @@ impl Input {
 }
 
 impl Lock {
-    /// Takes a message into the staging place. Whether there was one, and it is whole and young
-    /// enough. What has grown old in the mailbox does not hold up what came after it. A service
-    /// that has closed its end may come back.
+    /// Takes a message into the staging place. Returns whether there was one that is sound and
+    /// young enough. A message that has grown old in the mailbox does not hold up those after it. A
+    /// service that has closed its end may come back.
     fn pass(
         &mut self,
         receiver: &mut dyn Receiver,
@@ -384,8 +385,8 @@ impl Lock {
         false
     }
 
-    /// Whether the stamp in front of the message is one that this host has said, and not too long
-    /// ago. One that is still to come was never said: it would be young for ever.
+    /// Whether the stamp in front of the message is one that this host has given, and not too long
+    /// ago. A stamp in the future was never given: it would be young for ever.
     #[inline]
     fn is_young(&self, slots: &Slots) -> bool {
         self.after_ns.is_none_or(|after_ns| {
@@ -396,7 +397,7 @@ impl Lock {
 }
 
 impl Output {
-    /// Sends to a service, which may be gone, stand or lie: that concerns only itself.
+    /// Sends to a service, which may be gone, hang or lie: that concerns only the service.
     fn send_out(&mut self, message: &[u8], record: &mut Record) {
         if !self.broken && self.sender.send(message).is_err() {
             self.broken = true;

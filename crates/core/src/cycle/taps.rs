@@ -21,9 +21,9 @@ impl Taps {
         self.slots.is_empty()
     }
 
-    /// Copies the messages of cycle `cycle`, before what comes next takes their places. Once in a
-    /// cycle: one that fails does it when its outputs are safe.
-    // Kept out of the cycle's code, which is faster small.
+    /// Copies the messages of cycle `cycle`, before later messages take their places. Done once in
+    /// a cycle: a cycle that fails does it when its outputs are safe.
+    // Not inlined: the cycle's code is faster when it is small.
     #[inline(never)]
     pub(crate) fn take(&mut self, record: &mut Record, slots: &Slots, steps: &[Step], cycle: u64) {
         if self.next == cycle + 1 {

@@ -17,16 +17,16 @@ pub(crate) struct Tuning {
     receiver: Box<dyn Receiver>,
     kind: &'static Kind,
     period_ns: u64,
-    /// Of all parameters, also those that never change.
+    /// The values of all parameters, also of those that never change.
     values: Vec<ParameterValue>,
-    /// Those that may: their place among all, and in the message.
+    /// The parameters that may change: their place among all, and in the message.
     fields: Vec<(usize, Field)>,
     /// As in [`Parameters::messages`].
     messages: Vec<(usize, &'static MessageType)>,
 }
 
 impl Tuning {
-    /// Of a node that was made of `parameters`; its new values come to `slot`.
+    /// For a node that was made of `parameters`; its new values come to `slot`.
     pub(crate) fn new(
         parameters: &Parameters<'_>,
         port: &Port,
@@ -47,7 +47,7 @@ impl Tuning {
         }
     }
 
-    /// Hands new values to the node, if there are any; `updating`: the node is at work.
+    /// Hands new values to the node, if there are any; sets `updating` when the node is at work.
     #[inline]
     pub(crate) fn pass(
         &mut self,
@@ -62,7 +62,7 @@ impl Tuning {
         }
     }
 
-    /// Apart, so that the cycle stays small.
+    /// Not inlined, so that the cycle's code stays small.
     #[cold]
     #[inline(never)]
     fn take(
@@ -111,7 +111,7 @@ fn value(ty: ParameterType, bytes: &[u8]) -> Option<ParameterValue> {
     })
 }
 
-/// The supervisor has looked at it before, so the memory between both is spoiled.
+/// The supervisor has checked the value before, so the memory between both was overwritten.
 fn out_of_limits(name: &str) -> Fault {
     Fault::new(
         Cause::BadPeer,

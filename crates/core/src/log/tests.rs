@@ -1,4 +1,4 @@
-//! Lines, well and badly made, on their way to who reads them.
+//! Lines, well and badly made, on their way to their reader.
 
 use std::sync::atomic::Ordering;
 
@@ -92,7 +92,7 @@ fn a_line_that_no_node_can_have_said_is_lost() {
     ];
     let (mut writer, mut reader) = open_here().expect("memory");
     for line in bad {
-        // Nor does it harm who shows it all the same.
+        // Showing such a line anyway does no harm either.
         let _ = (line.to_string(), line.level());
         writer.0.send(line.as_bytes());
     }

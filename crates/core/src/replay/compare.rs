@@ -46,7 +46,7 @@ impl Number {
         })
     }
 
-    /// As a double, for differences: of whole numbers beyond 2^53 the last digits go.
+    /// As a double, for differences: whole numbers beyond 2^53 lose their last digits.
     pub fn to_f64(self) -> f64 {
         match self {
             Number::Unsigned(number) => number as f64,
@@ -114,10 +114,10 @@ pub enum Site {
     },
 }
 
-/// A number that was another one, a message that was there or not, a failure.
+/// A number that differs, a message that only one of both has, or a failure.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Difference {
-    /// Place of the node in its thread; behind all of them for a failure at the feedback.
+    /// Place of the node in its thread; after all nodes for a failure at the feedback.
     pub place: usize,
     /// Where.
     pub site: Site,
@@ -132,15 +132,15 @@ pub(super) fn failures(now: Option<Failed>, past: Option<Failed>) -> Vec<Differe
     if now == past {
         return Vec::new();
     }
-    // Where both failed, but not alike, it began at the first of both.
+    // Where both failed, but differently, the difference began at the earlier place.
     let places = [past, now].into_iter().flatten();
     let place = places.map(|failed| failed.place.unwrap_or(usize::MAX)).min();
     let place = place.expect("only one of the two failed");
     vec![Difference { place, site: Site::Failure, old: None, new: None }]
 }
 
-/// Adds the differences between two messages at a port. For a message that only one of both has,
-/// the number that is there says which: 1.
+/// Adds the differences between two messages at a port. If only one side has a message, that side's
+/// number is 1 and the other's is missing.
 pub(super) fn messages(
     plan: &Plan,
     place: usize,

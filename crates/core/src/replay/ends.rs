@@ -11,7 +11,8 @@ use crate::fault::{Cause, Fault};
 use crate::trace::{Failed, Record, Tap};
 use crate::transport::{Received, Receiver, Sender, Sent};
 
-/// What an end and the replayer share. Both are used by one thread; but ends may be sent.
+/// What an end and the replayer share. One thread uses both, but ends must be able to move between
+/// threads.
 type Shared<T> = Arc<Mutex<T>>;
 
 fn lock<T>(shared: &Shared<T>) -> MutexGuard<'_, T> {
@@ -26,7 +27,7 @@ pub(super) struct Ends<'a> {
     past: Recorded,
 }
 
-/// What was recorded, where the ends find it.
+/// What was recorded, in the place where the ends find it.
 pub(super) struct Recorded {
     /// For each tap that leads in: its place, its port, and what came.
     inlets: Vec<(usize, End, Shared<Inlet>)>,
@@ -90,7 +91,7 @@ impl MakeEnds for Ends<'_> {
 }
 
 impl Recorded {
-    /// Lays ready what came in in a cycle.
+    /// Makes ready what came in during a cycle.
     pub(super) fn feed(&self, past: &Record) {
         for (at, _, inlet) in &self.inlets {
             let mut inlet = lock(inlet);
@@ -127,8 +128,8 @@ impl Receiver for Fed {
     }
 }
 
-/// Takes what is written, and fails where the recorded link did: with a full queue the node that
-/// wrote had done its work, and those behind it had not.
+/// Takes what is written, and fails where the recorded link did: with a full queue the writing node
+/// had done its work, and the nodes after it had not.
 struct Outlet(Shared<Option<Cause>>);
 
 impl Outlet {

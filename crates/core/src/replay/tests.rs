@@ -128,10 +128,10 @@ impl Core {
         Core { control, plant, wish: wish.expect("the service writes") }
     }
 
-    /// So many cycles, in which the plant misses some, periods are lost and wishes come.
+    /// Runs this many cycles, in which the plant misses some, periods are lost and wishes come.
     fn run(&mut self, cycles: u64) {
         for at in 0..cycles {
-            // Without a rhythm that the nodes share; primes are enough of a coincidence.
+            // Primes, so that the events have no common rhythm.
             if at % 7 == 3 {
                 self.wish.send(&(at as f64).to_le_bytes()).expect("the reader keeps the rules");
             }
@@ -157,7 +157,7 @@ impl Core {
 
 type Recording = Vec<(ThreadId, Vec<Record>)>;
 
-/// Through what a recording keeps, so that nothing else decides.
+/// The record, reduced to what a recording keeps, so that nothing else decides.
 fn kept(record: &Record, replayer: &Replayer) -> Record {
     let past = Past {
         number: record.number(),
@@ -237,7 +237,7 @@ fn a_replay_fails_in_the_same_node_and_goes_on_with_its_actuators() {
     }
 }
 
-/// The mailbox as if another host wrote to it: what is older than this is dropped.
+/// As if another host wrote to the mailbox: messages older than this are dropped.
 const AFTER_NS: u64 = 30_000_000_000;
 
 fn stamped() -> Plan {
@@ -269,7 +269,7 @@ fn a_mailbox_takes_what_bears_a_young_stamp_and_the_replay_needs_none() {
         (&[(to_come, 2.0)], None, 1),
         (&[(u64::MAX, 3.0)], None, 1),
         (&[(fresh, f64::NAN)], None, 1),
-        // Only one passes in a cycle; what cannot be obeyed does not hold it up.
+        // Only one message passes in a cycle; messages that cannot be obeyed do not hold it up.
         (&[(old, 4.0), (to_come, 5.0), (fresh, 6.0)], Some(6.0), 2),
         (&[], None, 0),
     ];
@@ -293,7 +293,7 @@ fn a_link_that_failed_fails_again_behind_the_same_node() {
     let plan = plan(&[]);
     let mut core = Core::new(&plan);
     core.run(21);
-    // A full queue: the node has done its work, those behind it have not.
+    // A full queue: the node has done its work, the nodes after it have not.
     core.control.executor.steps[1].outputs[0].sender = Box::new(Full);
     core.control.cycle(0, false);
     let failed = core.control.records[21].failed().expect("the link is full");

@@ -2,19 +2,19 @@
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, transmute};
 
-/// What a thread has counted itself in this life of the core. It stands in every record, so the
-/// newest one tells of all cycles, also of those whose records nobody has read.
+/// What a thread has counted itself in this life of the core. It is part of every record, so the
+/// newest record tells of all cycles, also of those whose records nobody has read.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, Immutable, IntoBytes, KnownLayout,
 )]
 #[repr(C)]
 pub struct Totals {
-    /// Cycles of the control loop: neither failed nor of a stop. All others but `stopping_cycles`
-    /// and messages are of these.
+    /// Cycles of the control loop: neither failed nor of a stop. The other fields, except
+    /// `stopping_cycles` and those of messages, count only these cycles.
     pub cycles: u64,
-    /// The other ones.
+    /// The cycles that failed or were of a stop.
     pub stopping_cycles: u64,
-    /// Past their deadline or without their feedback.
+    /// Cycles past their deadline or without their feedback.
     pub overruns: u64,
     /// Whole periods lost.
     pub skipped: u64,
@@ -29,12 +29,12 @@ pub struct Totals {
 }
 
 impl Totals {
-    /// What was counted since then. Of a new life that is all.
+    /// What was counted since `before`. In a new life that is everything.
     pub fn since(self, before: Totals) -> Totals {
         self.each(before, u64::saturating_sub)
     }
 
-    /// Both, figure by figure. What a domain writes may be anything: it stops at the greatest
+    /// The sum, figure by figure. A domain may write anything, so a sum stops at the greatest
     /// number.
     fn plus(self, other: Totals) -> Totals {
         self.each(other, u64::saturating_add)

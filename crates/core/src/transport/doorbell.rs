@@ -18,11 +18,11 @@ use super::Kernel;
 use crate::bell::Bell;
 use crate::clock::{now_ns, timespec};
 
-/// How long who is rung without a reason listens to nobody.
+/// How long a side that was rung without a reason listens to nobody.
 const REST: Duration = Duration::from_micros(200);
 
-/// The bells of one link, as Linux uses them. Only one thread may wait with it: a ring is heard
-/// once.
+/// The bells of one link, as Linux uses them. Only one thread may wait with it, because a ring is
+/// heard once.
 #[derive(Debug)]
 pub struct Doorbell {
     /// The guest rings it.
@@ -38,16 +38,17 @@ impl Os for Doorbell {
 
     fn futex_wait(&self, word: &AtomicU32, expected: u32, timeout_ns: u64) {
         let until_ns = now_ns().saturating_add(timeout_ns);
-        // Acquire: pairs with the release of who rings. It moves the word on before it rings.
+        // Acquire: pairs with the release of the ringing side, which changes the word before it
+        // rings.
         let is_rung = || word.load(Ordering::Acquire) != expected;
         // The first ring may be an old one: of a message that was found without a sleep.
         for _ in 0..2 {
             let left = timespec(until_ns.saturating_sub(now_ns()));
-            // A signal ends the sleep early; the link looks.
+            // A signal ends the sleep early; then the link looks again.
             let ready = !is_rung()
                 && poll(&mut [PollFd::new(&self.hears, PollFlags::IN)], Some(&left))
                     .is_ok_and(|ready| ready > 0);
-            // Before anybody looks: who rings from now on is heard by the next sleep.
+            // Before anybody looks: a ring from now on is heard by the next sleep.
             self.hears.hush();
             if !ready || is_rung() {
                 return;
@@ -65,7 +66,7 @@ impl Os for Doorbell {
     }
 }
 
-/// With what an end sleeps and wakes its peer.
+/// The means by which an end sleeps and wakes its peer.
 #[derive(Debug)]
 pub(super) enum Parking {
     /// With a futex: the peer runs on the same kernel.

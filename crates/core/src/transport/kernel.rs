@@ -17,8 +17,8 @@ impl sinew_link::Os for Kernel {
     }
 
     fn futex_wait(&self, word: &AtomicU32, expected: u32, timeout_ns: u64) {
-        // Every way in which it can end, error or not, has the caller look again. Without the
-        // private flag, for the waker may be another process.
+        // However it ends, with an error or not, the caller looks again. It is called without the
+        // private flag, because the waker may be another process.
         let timeout = timespec(timeout_ns);
         let _ = futex::wait(word, futex::Flags::empty(), expected, Some(&timeout));
     }

@@ -31,7 +31,7 @@ use self::doorbell::Parking;
 use crate::fault::Fault;
 use crate::sys::Region;
 
-/// In the hash of a type: a stamp stands in front of each message.
+/// Mixed into the hash of a type if there is a stamp in front of each message.
 const STAMPED: u32 = 0x5354_4d50;
 
 /// What both sides of a link must agree on.
@@ -50,15 +50,16 @@ pub struct LinkShape {
     pub delivery: Delivery,
     /// How a side waits.
     pub wait: Wait,
-    /// What suits it, as measured; `None`: the default. For links in memory without a lock: behind
-    /// a mutex, whose place follows from the layout, and through the kernel nothing is shaped.
+    /// What suits the link, as measured; `None`: the default. Used only for links in memory without
+    /// a lock. Behind a mutex, whose place follows from the layout, and through the kernel nothing
+    /// is shaped.
     pub tuning: Option<LinkTuning>,
 }
 
 impl LinkShape {
     /// The shape of a planned link.
     pub fn of(link: &Link) -> LinkShape {
-        // Ends of which only one knows of stamps do not fit.
+        // Two ends do not fit together if only one of them uses stamps.
         let stamped = if link.after_ns.is_some() { STAMPED } else { 0 };
         LinkShape {
             message_size: link.crossing_bytes(),
@@ -73,7 +74,7 @@ impl LinkShape {
 }
 
 impl LinkShape {
-    /// That of what brings new values of its parameters to a node.
+    /// The shape of the link that brings new values of its parameters to a node.
     pub fn tuning(message: &MessageType) -> LinkShape {
         LinkShape {
             message_size: message.size,
@@ -144,9 +145,9 @@ pub trait Sender: Send {
         Err(no_places())
     }
 
-    /// The place of the message `ahead` messages after the next one: for who fills several at a
-    /// time, in an order of its own. Each is sent by a `claim` at its turn. `None`: there is no
-    /// room, or the reader has closed the link.
+    /// The place of the message `ahead` messages after the next one: for a caller that fills
+    /// several at a time, in an order of its own. Each is sent by a `claim` at its turn. `None`:
+    /// there is no room, or the reader has closed the link.
     ///
     /// # Errors
     /// As for `claim`.
@@ -171,15 +172,14 @@ pub trait Sender: Send {
     }
 
     /// Waits, as the link's wait strategy says, until there may be room or the monotonic clock
-    /// shows `until_ns`. Whether there may be room.
+    /// shows `until_ns`. Returns whether there may be room.
     fn wait_room(&mut self, until_ns: u64) -> bool;
 
-    /// Says to the reader that nothing more will come. Dropping does the same. (A writer that was
-    /// killed cannot say it in a region: to attach another sender and to drop it says it for the
-    /// dead one.)
+    /// Tells the reader that nothing more will come. Dropping does the same. (A killed writer
+    /// cannot say that in a region: attach another sender and drop it to say it for the dead one.)
     fn close(&mut self);
 
-    /// As `close`, at once: what was taken and has not yet gone out is lost.
+    /// As `close`, but at once: what was taken and has not yet gone out is lost.
     fn hang_up(&mut self) {
         self.close();
     }
@@ -187,8 +187,8 @@ pub trait Sender: Send {
 
 /// The place of the next message, to be written part by part: for messages so large that a copy of
 /// the whole costs more than the rest of the link. Nobody gets a reference into the region, because
-/// a peer may write there at any time. To be sent with [`commit`](Claim::commit); dropped, nothing
-/// is.
+/// a peer may write there at any time. [`commit`](Claim::commit) sends it; if it is dropped,
+/// nothing is sent.
 pub struct Claim<'a> {
     slot: queue::Claim<'a, Region>,
     parking: &'a Parking,
@@ -201,8 +201,8 @@ impl Claim<'_> {
         self.slot.len()
     }
 
-    /// Writes a part of the message, `offset` bytes from its start. What no part covers is an
-    /// earlier message, or anything.
+    /// Writes a part of the message, `offset` bytes from its start. Bytes that no part covers hold
+    /// an earlier message, or anything.
     ///
     /// # Panics
     /// If the part reaches past the end of the message.
@@ -216,9 +216,9 @@ impl Claim<'_> {
     }
 }
 
-/// The place of a message, for who can write only through a pointer, such as a library in C. It
-/// keeps the region mapped, nothing else: that the place is still this side's is for its user to
-/// know. Nobody gets a reference to its bytes.
+/// The place of a message, for code that can write only through a pointer, such as a library in C.
+/// It keeps the region mapped, nothing else: its user must know whether the place is still this
+/// side's. Nobody gets a reference to its bytes.
 #[derive(Clone, Debug)]
 pub struct MessagePlace {
     region: Region,
@@ -239,7 +239,7 @@ impl MessagePlace {
     }
 }
 
-/// A message that is read in place before its turn. As of a [`Peek`], a writer that breaks the
+/// A message that is read in place before its turn. As with a [`Peek`], a writer that breaks the
 /// rules can change it between two reads.
 pub struct Ahead<'a>(queue::Ahead<'a, Region>);
 
@@ -259,9 +259,9 @@ impl Ahead<'_> {
     }
 }
 
-/// The next message, where it stands, to be read part by part. A writer that breaks the rules can
-/// change it between two reads: check what was copied, not what stands there. To be freed with
-/// [`release`](Peek::release); dropped, it stays the next.
+/// The next message, in its place, to be read part by part. A writer that breaks the rules can
+/// change it between two reads: check what was copied, not what is in the place.
+/// [`release`](Peek::release) frees it; if it is dropped, it stays the next one.
 pub struct Peek<'a> {
     slot: queue::Peek<'a, Region>,
     parking: &'a Parking,
@@ -288,7 +288,7 @@ impl Peek<'_> {
     }
 }
 
-/// What a link says that has no such places.
+/// The fault of a link that has no such places.
 fn no_places() -> Fault {
     crate::fault!(
         "this link cannot be written or read in place; give it 'transport: shared_memory' (or \
@@ -314,8 +314,8 @@ pub enum Received {
 /// bounded time for its lock.
 pub trait Receiver: Send {
     /// Takes a message (the next one, or with `latest` the newest) into `into`, which has the
-    /// link's message size. Without a new one `into` may be overwritten with the old one, nothing
-    /// else.
+    /// link's message size. If there is no new message, `into` may be overwritten with the old one,
+    /// but with nothing else.
     ///
     /// # Errors
     /// [`Cause::BadPeer`](crate::Cause::BadPeer) if the writer wrote what no writer may write,
@@ -340,8 +340,8 @@ pub trait Receiver: Send {
         Err(no_places())
     }
 
-    /// Waits, as the link's wait strategy says, until `receive` may say something else than `None`
-    /// or the monotonic clock shows `until_ns`. Whether it may.
+    /// Waits, as the link's wait strategy says, until `receive` may give something other than
+    /// `None` or the monotonic clock shows `until_ns`. Returns whether it may.
     fn wait(&mut self, until_ns: u64) -> bool;
 }
 
@@ -349,7 +349,7 @@ pub trait Receiver: Send {
 pub struct TransportRow {
     /// Its name in the plan.
     pub transport: Transport,
-    /// What it supports.
+    /// The ways to synchronise that it supports.
     pub syncs: &'static [Sync],
     /// Whether the carriers may go to other processes.
     pub crosses_processes: bool,
@@ -411,7 +411,7 @@ pub const TRANSPORTS: &[TransportRow] = &[
         sender: stream::sender,
         receiver: stream::receiver,
     },
-    // Who has a guest opens its links in the memory that both see, with [`open_in`].
+    // The owner of a guest opens its links in the memory that both see, with [`open_in`].
     TransportRow {
         transport: Transport::CarveOut,
         syncs: LOCK_FREE,

@@ -1,9 +1,10 @@
 //! `sync: mutex`: the links of `sinew_link` behind a robust mutex that processes may share.
 //!
-//! The region is that of the same link without it; the mutex stands behind its last slot, at the
-//! next multiple of 128 bytes. Who sends or receives holds it meanwhile. Who waits does not: what a
-//! link looks at to wait, and its bells, need no lock. A side that dies with the lock leaves whole
-//! messages only, as one that dies without, so the next owner has nothing to repair.
+//! The region is that of the same link without it; the mutex is after its last slot, at the next
+//! multiple of 128 bytes. A side holds the mutex while it sends or receives, but not while it
+//! waits: the words that a waiting link looks at, and its bells, need no lock. A side that dies
+//! with the lock leaves whole messages only, as one that dies without it does, so the next owner
+//! has nothing to repair.
 //!
 //! The mutex itself is glibc's, and a peer that forges its robust list can crash this side. Do not
 //! share one with a peer that is not trusted.
@@ -15,12 +16,12 @@ use crate::clock::now_ns;
 use crate::fault::{Cause, Fault};
 use crate::sys::{Locked, Region, SHARED_MUTEX_LEN, SharedMutex};
 
-/// How long a side waits for the lock; past it the peer is lost. Whoever holds the lock copies one
-/// message and is off, but a pthread mutex is not fair: a peer that takes it again and again can
-/// keep a side out for many time slices of a busy machine (100 ms were seen to be too few).
+/// How long a side waits for the lock; past it the peer is lost. The holder copies one message and
+/// unlocks, but a pthread mutex is not fair: a peer that takes it again and again can keep a side
+/// out for many time slices of a busy machine (100 ms were seen to be too few).
 const LOCK_NS_MAX: u64 = 1_000_000_000;
 
-/// Where the mutex stands; `usize::MAX` if that cannot be addressed.
+/// Where the mutex is; `usize::MAX` if that cannot be addressed.
 fn place(link: &sinew_link::Shape) -> usize {
     link.region_len().checked_next_multiple_of(128).unwrap_or(usize::MAX)
 }
@@ -62,7 +63,7 @@ impl<End: ?Sized> Behind<End> {
     }
 }
 
-/// The lock, held; let go when dropped.
+/// The lock, held; released when dropped.
 struct Held<'a>(&'a SharedMutex);
 
 impl Held<'_> {
@@ -98,7 +99,7 @@ impl Sender for Behind<dyn Sender> {
     }
 
     fn try_send(&mut self, message: &[u8]) -> Option<Result<Sent, Fault>> {
-        // Whatever keeps the lock from being had is told by the next send that waits for it.
+        // If the lock cannot be had, the next send that waits for it tells why.
         let _held = Held::within(0, &self.mutex).ok()?;
         Some(self.end.send(message))
     }

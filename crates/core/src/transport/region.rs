@@ -1,5 +1,5 @@
-//! `transport: in_process` and `shared_memory`: both sides map the same bytes. What stands in them
-//! is `sinew_link`'s; with `sync: mutex` it stands behind a [`mutex`](super::mutex).
+//! `transport: in_process` and `shared_memory`: both sides map the same bytes. `sinew_link` defines
+//! what they hold; with `sync: mutex` it is guarded by a [`mutex`](super::mutex).
 
 use std::io;
 use std::marker::PhantomData;
@@ -51,7 +51,7 @@ fn open(
     Ok((Carrier::Region(region.clone()), Carrier::Region(region)))
 }
 
-/// The shape in the words of `sinew_link`.
+/// The same shape as `sinew_link` describes it.
 fn layout(shape: &LinkShape) -> sinew_link::Shape {
     let LinkShape { message_size, type_hash, capacity, .. } = *shape;
     let layout = match shape.delivery {
@@ -73,7 +73,7 @@ fn layout(shape: &LinkShape) -> sinew_link::Shape {
 }
 
 /// How the ends of links of this shape poll and treat cache lines on this machine. The first call
-/// measures what that needs, some microseconds.
+/// measures what that needs, which takes some microseconds.
 pub fn tuning(link: &sinew_link::Shape) -> Tuning {
     Tuning::of(link, pause_ns())
 }
@@ -104,8 +104,9 @@ fn strategy(wait: Wait) -> sinew_link::Wait {
     }
 }
 
-/// How long the messages of an end are. Of a size that is known here the copies are a few
-/// instructions, without a call and a loop: a stream of 64 B took 44 ns a message with any length.
+/// How long the messages of an end are. If the size is known here, the copies are a few
+/// instructions, without a call and a loop: with an unknown length a stream of 64 B messages took
+/// 44 ns a message.
 trait Length: Send + 'static {
     /// The message, as one of this length.
     fn of(message: &[u8]) -> &[u8];
@@ -130,7 +131,7 @@ impl<const N: usize> Length for Exactly<N> {
 
 const MADE_FOR: &str = "the end was made for messages of this size";
 
-/// Any other.
+/// Any other length.
 struct Any;
 
 impl Length for Any {
@@ -243,22 +244,22 @@ fn refused(error: RegionError) -> Fault {
     Fault::new(Cause::BadPeer, format_args!("{error}"))
 }
 
-// Cold, so that its text stays out of the way of a message.
+// Cold, so that its code stays out of the path of a message.
 #[cold]
 #[inline(never)]
 fn corrupt(error: Corrupt) -> Fault {
     Fault::new(Cause::BadPeer, format_args!("{error}"))
 }
 
-/// Takes a message, and how many were lost before it. If there is none: a writer closes after its
-/// last message, so once it is seen to have closed there is one more look.
+/// Takes a message, and how many were lost before it. A writer closes after its last message, so if
+/// there is none and the writer is seen to have closed, this looks once more.
 #[inline]
 fn receive<E>(
     end: &mut E,
     mut take: impl FnMut(&mut E) -> Result<Option<u32>, Corrupt>,
     is_closed: impl Fn(&E) -> bool,
 ) -> Result<Received, Fault> {
-    // A loop, so that there is one place that takes.
+    // A loop, so that `take` is called in one place only.
     let mut is_last = false;
     loop {
         if let Some(lost) = take(end).map_err(corrupt)? {
@@ -458,7 +459,7 @@ struct BroadcastReceiver {
     end: broadcast::Reader<Region>,
     wait: sinew_link::Wait,
     parking: Parking,
-    /// A message that is overwritten while it is copied ends here, not at the caller.
+    /// A message that is overwritten while it is copied ends up here, not with the caller.
     message: Vec<u8>,
 }
 
@@ -477,7 +478,7 @@ impl Receiver for BroadcastReceiver {
     }
 }
 
-/// A writer that is dropped wakes those who wait for it.
+/// A writer that is dropped wakes the readers that wait for it.
 macro_rules! close_on_drop {
     ($($end:ident $(<$length:ident>)?),*) => { $(
         impl$(<$length>)? Drop for $end$(<$length>)? {
@@ -497,7 +498,8 @@ mod tests {
 
     #[test]
     fn a_message_sent_just_before_the_close_is_received() {
-        // The writer sends and closes between the first look and the question whether it has.
+        // The writer sends and closes between the first look and the question whether it has
+        // closed.
         let mut looks = [None, Some(0), None].into_iter();
         let mut look = || receive(&mut looks, |looks| Ok(looks.next().flatten()), |_| true);
         assert_eq!(look().expect("no fault"), Received::New { lost: 0 });

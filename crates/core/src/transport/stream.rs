@@ -3,7 +3,7 @@
 //! The writer greets with the link's shape; then every message is a frame: its number (u32, little
 //! endian, wrapping) and its bytes. Both ends hold all their memory from the start.
 //!
-//! - `queue`: a frame that finds no room at all is `Full`; one of which a part found room is taken,
+//! - `queue`: a frame that finds no room at all is `Full`; if a part of it finds room, it is taken,
 //!   and the rest goes out with the next `send`, `flush`, `wait_room` or `close`.
 //! - `latest`: a message that has not begun to go out is overwritten by the next one.
 //! - `broadcast`: a message that finds no room is dropped; the numbers tell the reader.
@@ -28,7 +28,7 @@ use crate::sys::timespec;
 /// Bytes of the number before each message.
 const NUMBER_LEN: usize = 4;
 
-/// What a stream begins with, so that no other stream is taken for one of ours.
+/// What a stream begins with, so that another stream is not taken for one of ours.
 const MAGIC: u32 = u32::from_le_bytes(*b"Sin1");
 
 /// Bytes of the greeting: magic, message size, type hash, delivery.
@@ -42,8 +42,8 @@ const READ_AHEAD: usize = 64 * 1024;
 /// newest; but a writer faster than the reader cannot hold it for ever.
 const DRAIN_READS_MAX: u32 = 256;
 
-/// How long `close` waits for room for the rest of a message that was taken. A reader that lives
-/// makes room in far less; one that is stuck loses the message.
+/// How long `close` waits for room for the rest of a message that was taken. A living reader makes
+/// room in far less time; a stuck one loses the message.
 const CLOSE_NS_MAX: u64 = 100_000_000;
 
 /// Bytes that one message takes in a stream.
@@ -51,15 +51,15 @@ pub(super) fn frame_len(shape: &LinkShape) -> usize {
     NUMBER_LEN + shape.message_size as usize
 }
 
-/// What Linux charges for a message in a socket's buffer beside its bytes: `struct sk_buff` and its
-/// shared info, rounded up.
+/// What Linux charges for a message in a socket's buffer besides its bytes: `struct sk_buff` and
+/// its shared info, rounded up.
 const CHARGE: usize = 1024;
 
-/// Bytes of a socket's buffer that holds the capacity of the link. What a message takes is rounded
-/// up to a power of two by the kernel's allocator.
+/// Bytes of a socket's buffer that holds the capacity of the link. The room that a message takes is
+/// rounded up to a power of two by the kernel's allocator.
 pub(super) fn buffer_len(shape: &LinkShape) -> usize {
     let charge = frame_len(shape).saturating_add(CHARGE).next_power_of_two();
-    // The kernel takes an i32, and cuts what it cannot give.
+    // The kernel takes an i32, and reduces a size that it cannot give.
     charge.saturating_mul(shape.capacity as usize).min(1 << 30)
 }
 
@@ -154,13 +154,13 @@ impl Frame {
 
 #[derive(Debug)]
 struct StreamSender {
-    /// None once it is closed by either side.
+    /// `None` once either side has closed it.
     stream: Option<OwnedFd>,
     /// What goes out now.
     frame: Frame,
     /// With `latest`: what goes out after it.
     next: Frame,
-    /// Of the next message.
+    /// Number of the next message.
     number: u32,
     delivery: Delivery,
     wait: Wait,
@@ -235,8 +235,8 @@ impl Sender for StreamSender {
 
     fn hang_up(&mut self) {
         if let Some(stream) = self.stream.take() {
-            // So that the reader sees it even if somebody else holds a copy of the descriptor; what
-            // is no socket says no.
+            // So that the reader sees it even if somebody else holds a copy of the descriptor; a
+            // descriptor that is not a socket refuses.
             let _ = shutdown(stream, Shutdown::Write);
         }
     }
@@ -275,12 +275,12 @@ impl Drop for StreamSender {
 #[derive(Debug)]
 struct StreamReceiver {
     stream: OwnedFd,
-    /// What was read and not yet received lies in `from..to`.
+    /// What was read and not yet received is in `from..to`.
     buffer: Vec<u8>,
     from: usize,
     to: usize,
     frame_len: usize,
-    /// What must come first; None once it came.
+    /// What must come first; `None` once it has come.
     greeting: Option<[u8; GREETING_LEN]>,
     /// The number that the next message has if none was lost.
     number: u32,
@@ -290,7 +290,7 @@ struct StreamReceiver {
 }
 
 impl StreamReceiver {
-    /// Reads once. How many bytes came.
+    /// Reads once; returns how many bytes came.
     fn fill(&mut self) -> Result<usize, Fault> {
         if self.closed {
             return Ok(0);
@@ -360,7 +360,7 @@ impl StreamReceiver {
         Ok(Some(lost))
     }
 
-    /// Takes what comes next.
+    /// Takes the next message.
     fn receive_next(&mut self, into: &mut [u8]) -> Result<Option<u32>, Fault> {
         loop {
             let next = self.next_into(into)?;
@@ -421,7 +421,7 @@ impl Poll for StreamReceiver {
             match self.fill() {
                 Ok(0) => return self.closed,
                 Ok(_) => {}
-                // The kernel says it again to the next receive.
+                // The next receive gets the same error from the kernel.
                 Err(_) => return true,
             }
         }
@@ -435,7 +435,7 @@ impl Poll for StreamReceiver {
 
 impl Drop for StreamReceiver {
     fn drop(&mut self) {
-        // As in close of the writer.
+        // As in the writer's `hang_up`.
         let _ = shutdown(&self.stream, Shutdown::Both);
     }
 }

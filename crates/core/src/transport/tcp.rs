@@ -14,16 +14,16 @@ pub(super) fn open(shape: &LinkShape) -> io::Result<(Carrier, Carrier)> {
     let writer = TcpStream::connect(listener.local_addr()?)?;
     let reader = accept(&listener, &writer)?;
     grow(&writer, buffer_len(shape))?;
-    // A message goes out at once instead of waiting for company.
+    // A message goes out at once instead of waiting for more data.
     writer.set_nodelay(true)?;
     writer.set_nonblocking(true)?;
     reader.set_nonblocking(true)?;
     Ok((Carrier::Stream(writer.into()), Carrier::Stream(reader.into())))
 }
 
-/// Makes the writer's buffer as large as wanted, or as the kernel allows. The kernel cuts what is
-/// asked for to `net.core.wmem_max`, doubles it, and ends its own tuning, which may already have
-/// gone further: then it is left alone.
+/// Makes the writer's buffer as large as wanted, or as the kernel allows. The kernel limits the
+/// request to `net.core.wmem_max`, doubles it, and ends its own tuning. That may already have gone
+/// further: then the buffer is left as it is.
 fn grow(writer: &TcpStream, size: usize) -> io::Result<()> {
     let max = fs::read_to_string("/proc/sys/net/core/wmem_max").unwrap_or_default();
     let reached = 2 * size.min(max.trim().parse().unwrap_or(0));
@@ -34,7 +34,7 @@ fn grow(writer: &TcpStream, size: usize) -> io::Result<()> {
     Ok(())
 }
 
-/// Our own connection; whoever else found the port in the meantime is turned away.
+/// Accepts our own connection; anyone else who found the port in the meantime is refused.
 fn accept(listener: &TcpListener, writer: &TcpStream) -> io::Result<TcpStream> {
     loop {
         let (reader, peer) = listener.accept()?;

@@ -13,9 +13,9 @@ pub(super) fn open(shape: &LinkShape) -> io::Result<(Carrier, Carrier)> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let (writer, reader) = socketpair(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
     let size = buffer_len(shape);
-    // All that is under way is charged to the sender.
+    // All bytes that are under way are charged to the sender.
     if size > socket_send_buffer_size(&writer)? {
-        // The kernel cuts it to net.core.wmem_max, and doubles it.
+        // The kernel limits it to net.core.wmem_max, and doubles it.
         set_socket_send_buffer_size(&writer, size)?;
     }
     Ok((Carrier::Stream(writer), Carrier::Stream(reader)))

@@ -1,4 +1,4 @@
-//! The wait strategies, for the ends that bring no strategies of their own.
+//! The wait strategies, for ends that have none of their own.
 
 use std::hint::spin_loop;
 
@@ -21,7 +21,7 @@ pub(super) trait Poll {
     fn park(&mut self, until_ns: u64);
 }
 
-/// Waits until `end` is ready or the monotonic clock shows `until_ns`. Whether it is ready.
+/// Waits until `end` is ready or the monotonic clock shows `until_ns`. Returns whether it is ready.
 pub(super) fn wait(end: &mut impl Poll, strategy: Wait, until_ns: u64) -> bool {
     let park_from_ns = match strategy {
         Wait::Spin | Wait::Yield => u64::MAX,

@@ -24,7 +24,7 @@ pub(super) const HELD_AFTER: u32 = 3;
 /// What a child does with its end.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Part {
-    /// Sends so many messages, then closes the link.
+    /// Sends this many messages, then closes the link.
     Write(u32),
     /// Receives to the end of the link.
     Read,
@@ -127,7 +127,7 @@ fn by_word<T: Copy>(table: &[(T, &str)], word: &str) -> T {
     table.iter().find(|row| row.1 == word).expect("a word of the plan").0
 }
 
-/// A test only if no part is to be played: then it passes at once.
+/// Plays the part if there is one; as a test it passes at once.
 #[test]
 fn plays_its_part() {
     let Ok(told) = env::var(VARIABLE) else { return };
@@ -187,9 +187,10 @@ fn hold(case: &Case, carrier: Carrier) -> ! {
         send(case, &mut *sender, number);
     }
     assert_eq!(mutex_of(region.clone()).lock(limit()), Locked::Clean);
-    // Of four slots in two pairs the second pair is written until the reader is in it.
+    // With four slots in two pairs, the second pair is written until the reader is in it.
     let next = if case.shape.delivery == Delivery::Latest { 2 } else { HELD_AFTER as usize };
-    // The slots of so small messages take a line each, from byte 640 on (`crates/link/src/lib.rs`).
+    // The slots of messages this small take a line each, from byte 640 on
+    // (`crates/link/src/lib.rs`).
     let (slot, size) = (640 + next * 128, case.shape.message_size as usize);
     for word in &region.words()[slot / 4..][..size / 4] {
         word.store(0xa5a5_a5a5, Ordering::Relaxed);
@@ -210,7 +211,7 @@ fn claim(case: &Case, carrier: Carrier) -> ! {
 
 fn stop() -> ! {
     kill_process(getpid(), Signal::STOP).expect("we may stop ourselves");
-    // The signal may be taken by another thread first: this one goes no further meanwhile.
+    // The signal may be taken by another thread first: this one must not go on meanwhile.
     loop {
         std::thread::park();
     }

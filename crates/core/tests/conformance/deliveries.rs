@@ -34,7 +34,7 @@ fn a_queue_delivers_every_message_once_and_in_order() {
     let _serial = serial();
     for size in SIZES {
         for &(wait, _) in Wait::ALL {
-            // Spinning threads pay for each other's time slices where CPUs are few.
+            // Spinning threads wait for each other's time slices where CPUs are few.
             let count = if wait == Wait::Spin { 40 } else { 200 };
             for case in cases(Delivery::Queue, wait, size) {
                 transfer(&case, if size > 4096 { 24 } else { count });
@@ -67,7 +67,7 @@ fn latest_gives_the_newest() {
             let until_ns = limit();
             while newest != Some(last) {
                 assert!(now_ns() < until_ns, "{case}: {newest:?} is the newest");
-                // A stream has older ones in the kernel's buffer; a region has not.
+                // A stream may have older messages in the kernel's buffer; a region has none.
                 assert!(newest.is_none() || !case.is_region(), "{case}: not the newest");
                 sender.flush().expect("the reader lives");
                 if receiver.wait(short()) {
@@ -221,7 +221,7 @@ fn an_open_link_does_not_allocate() {
     }
 }
 
-/// A link that does to every third message what none may.
+/// A link that harms every third message.
 struct Faulty {
     sender: Box<dyn Sender>,
     harm: fn(&mut dyn Sender, &[u8]),

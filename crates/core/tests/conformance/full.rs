@@ -11,14 +11,14 @@ use super::{Case, cases, expect, fill, limit, send, serial, short};
 /// More messages than any kernel takes before it says that it is full.
 const TAKEN_MAX: u32 = 1_000_000;
 
-/// Sends until the link is full; how many messages it took.
+/// Sends until the link is full; returns how many messages it took.
 fn fill_up(case: &Case, sender: &mut dyn Sender) -> u32 {
     let mut message = case.buffer();
     for number in 0..TAKEN_MAX {
         fill(&mut message, number);
         match sender.send(&message).expect("no fault") {
             Sent::Done => {}
-            // TCP moves bytes from one buffer to the other when it likes, so room may come.
+            // TCP moves bytes from one buffer to the other at any time, so there may be room later.
             Sent::Full if !sender.wait_room(short()) => return number,
             Sent::Full => send(case, sender, number),
             Sent::Closed => panic!("{case}: closed at message {number}"),
@@ -27,7 +27,7 @@ fn fill_up(case: &Case, sender: &mut dyn Sender) -> u32 {
     panic!("{case}: {TAKEN_MAX} messages and not full");
 }
 
-/// Receives these messages, while the writer moves on what it could not yet move.
+/// Receives these messages, while the writer sends the rest of what it had taken.
 fn take(case: &Case, sender: &mut dyn Sender, receiver: &mut dyn Receiver, numbers: Range<u32>) {
     for number in numbers {
         while !receiver.wait(short()) {
@@ -105,7 +105,7 @@ fn a_writer_that_waits_for_room_learns_that_the_reader_left() {
                     assert!(sender.wait_room(limit()), "{case}: never woken");
                     sent = sender.send(&case.buffer()).expect("no fault");
                 }
-                // What TCP has learnt at the first send it tells at the second.
+                // TCP reports at the second send what it has learnt at the first.
                 while sent == Sent::Done && sender.wait_room(limit()) {
                     sent = sender.send(&case.buffer()).expect("no fault");
                 }

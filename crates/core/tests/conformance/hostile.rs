@@ -64,8 +64,8 @@ fn ends_refuse_carriers_of_another_transport() {
     }
 }
 
-/// A stream whose writer sent message 0; then, past the writer, came `bytes`, and with `cut` the
-/// end.
+/// A stream whose writer sent message 0; then `bytes` came without the writer, and with `cut` the
+/// end of the stream.
 fn written(case: &Case, bytes: &[u8], cut: bool) -> Box<dyn Receiver> {
     let (writer, reader) = case.carriers();
     let Carrier::Stream(stream) = &writer else { panic!("{case}: no stream") };
@@ -74,7 +74,7 @@ fn written(case: &Case, bytes: &[u8], cut: bool) -> Box<dyn Receiver> {
     send(case, &mut *sender, 0);
     assert_eq!(write(&copy, bytes).expect("there is room"), bytes.len());
     if !cut {
-        // To drop it would tell the reader.
+        // Dropping it would tell the reader.
         std::mem::forget(sender);
     }
     receiver

@@ -14,7 +14,7 @@ use super::{
 /// Bytes of a picture of 640 x 480 points with its header.
 const FRAME: u32 = 3 * 640 * 480 + 16;
 
-/// Parts of a message; not all as long as each other.
+/// Bytes of a part of a message; the last part may be shorter.
 const PART: usize = 1920;
 
 /// The links that have places.

@@ -1,7 +1,7 @@
 //! Across processes: the same messages, and what is left when a side is killed.
 //!
-//! A stream ends with its process. A region does not: to close it is up to whoever started the
-//! process and sees it die; until then the survivor finds nothing new, or no room.
+//! A stream ends with its process. A region does not: the party that started the process and sees
+//! it die has to close it; until then the survivor finds nothing new, or no room.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -20,7 +20,7 @@ use super::{
 /// Rounds of each killing, for each transport and sync.
 const ROUNDS: u32 = 50;
 
-/// Waits of the rounds, in turn. A spinning side gains nothing here but heat.
+/// Waits of the rounds, in turn. A spinning side would gain nothing here.
 const WAITS: [Wait; 3] = [Wait::Park, Wait::Yield, Wait::SpinThenPark];
 
 /// The transports that cross processes.
@@ -39,7 +39,8 @@ fn rounds() -> impl Iterator<Item = (Case, Rng)> {
     })
 }
 
-/// A region once more, for who takes a dead side's place; a stream has died with it.
+/// The same region again, for the side that takes a dead one's place; a stream has died with its
+/// side.
 fn again(carrier: &Carrier) -> Option<Carrier> {
     carrier.region().cloned().map(Carrier::Region)
 }

@@ -64,7 +64,7 @@ fn cases(delivery: Delivery, wait: Wait, message_size: u32) -> impl Iterator<Ite
 }
 
 /// The default, then every layout with and without hand-over and fetching ahead; the way to poll
-/// changes along.
+/// changes with them.
 fn tunings() -> impl Iterator<Item = Option<LinkTuning>> {
     let shaped = (0..8).map(|at| {
         let layout = SlotLayout::ALL[at & 1].0;
@@ -124,7 +124,7 @@ impl fmt::Display for Case {
     }
 }
 
-/// What a carrier is made of that both sides map.
+/// The region of a carrier, which both sides map.
 fn region(carrier: &Carrier) -> &Region {
     carrier.region().expect("a stream has no region")
 }
@@ -135,12 +135,12 @@ fn mutex_of(region: Region) -> SharedMutex {
     SharedMutex::attach(region, at)
 }
 
-/// Until then what must come has come.
+/// Deadline for what must come.
 fn limit() -> u64 {
     now_ns() + LIMIT_NS
 }
 
-/// Until then what must not come has not come.
+/// Deadline until which nothing must come.
 fn short() -> u64 {
     now_ns() + SHORT_NS
 }

@@ -57,8 +57,8 @@ fn a_message_and_a_close_wake_the_reader() {
 #[test]
 fn parked_sides_wake_each_other() {
     let _serial = serial();
-    // A side that looks again of its own accord, every now and then, does not come through so many
-    // round trips before the limit.
+    // A side that only looks again by itself, now and then, does not get through this many round
+    // trips before the limit.
     let count = 2000;
     for case in cases(Delivery::Queue, Wait::Park, 64) {
         let ((mut there, mut here), (mut back, mut home)) = (case.open(), case.open());

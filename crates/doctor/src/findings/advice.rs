@@ -1,5 +1,5 @@
-//! How a right is had, which differs from system to system and from container to container: facts
-//! in, commands out.
+//! How a right is obtained. That differs from system to system and from container to container.
+//! Facts go in, commands come out.
 
 use super::{PRIORITY, Remedy};
 use crate::place::{Inside, Maker, Place, System};
@@ -13,36 +13,37 @@ pub(crate) enum Right {
     Memory,
 }
 
-/// Who asks, and what stands in the files about that user's limits.
+/// Who asks, and what the files about that user's limits say.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Asker {
-    /// For a shell: the name, or what gives it.
+    /// The user's name as a shell takes it, or a shell expression that gives it.
     pub(crate) user: String,
-    /// A file that gives the right to this user, from a login on.
+    /// A file that gives the right to this user, from the next login on.
     pub(crate) granted: Option<String>,
-    /// A group that has the right, and the user is not in it.
+    /// A group that has the right while the user is not in it.
     pub(crate) group: Option<String>,
-    /// In a user namespace capabilities are its own, and give nothing outside.
+    /// Whether this is in a user namespace: capabilities are then its own, and give nothing
+    /// outside.
     pub(crate) is_rootless: bool,
 }
 
 /// What is to be done.
 #[derive(Debug)]
 pub(crate) struct Steps {
-    /// None where no command of root does it.
+    /// `None` where no command of root does it.
     pub(crate) remedy: Option<Remedy>,
     pub(crate) note: String,
 }
 
-/// Where the limits of logins are.
+/// Where the limits of logins are set.
 pub(crate) const LIMITS: &str = "/etc/security/limits.d";
-/// The group of the package, which this makes too.
+/// The group of the package, which the commands here create too.
 const GROUP: &str = "sinew";
 const NOBODY_LOGS_IN: &str = "the rights are given where the container is started; \
                               /etc/security/limits.d does nothing in here, for nobody logs in";
 
 impl Right {
-    /// Its name among the limits of logins.
+    /// Its name in the files of login limits.
     pub(crate) fn item(self) -> &'static str {
         match self {
             Right::Priority => "rtprio",
@@ -58,7 +59,7 @@ impl Right {
         }
     }
 
-    /// Whether a value among the limits of logins is enough.
+    /// Whether a value in the files of login limits is enough.
     pub(crate) fn is_met_by(self, value: &str) -> bool {
         let is_unlimited = ["unlimited", "infinity", "-1"].contains(&value);
         let is_enough = |value: u64| self == Right::Priority && value >= u64::from(PRIORITY);
@@ -115,7 +116,7 @@ fn by_login(right: Right, system: System, asker: &Asker) -> Steps {
     Steps { remedy: Some(Remedy { mend, undo }), note: note.into() }
 }
 
-/// The files are right, and still this process has it not.
+/// What to say if the files grant the right, but this process does not have it.
 fn not_yet(right: Right, file: &str) -> String {
     let (limit, value) = match right {
         Right::Priority => ("LimitRTPRIO", "95"),
@@ -130,7 +131,7 @@ fn not_yet(right: Right, file: &str) -> String {
     )
 }
 
-/// By the options of what starts the container.
+/// By the options of the program that starts the container.
 fn from_outside(right: Right, maker: Maker, is_rootless: bool) -> Steps {
     let is_priority = right == Right::Priority;
     let option = match (maker, is_priority) {

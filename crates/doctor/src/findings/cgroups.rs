@@ -4,7 +4,7 @@ use super::{Aim, Finding, Grade};
 use crate::place::{Inside, Maker, Place};
 use crate::root::{Root, Unread};
 
-/// What is to be done where the kernel has the controllers elsewhere, or those above keep them.
+/// What to do if the kernel has the controllers in version 1, or if the cgroups above keep them.
 const VERSION_2: &str = "boot with 'cgroup_no_v1=all' (with systemd: \
                          'systemd.unified_cgroup_hierarchy=1'), and have the cgroups above hand \
                          the controllers down ('Delegate=yes')";
@@ -52,7 +52,7 @@ pub(crate) fn cpu_limit(root: &Root, _: &Aim) -> Result<Finding, Unread> {
         match root.text(&path) {
             Ok(text) if text == "-1" || text.starts_with("max") => {}
             Ok(text) => found.push((path, text)),
-            // The root has none, and neither has a cgroup without the controller.
+            // The root cgroup has no such file, and neither has a cgroup without the controller.
             Err(Unread::Missing(_)) => {}
             Err(why) => return Err(why),
         }
@@ -92,7 +92,7 @@ pub(crate) fn rt_share(root: &Root, _: &Aim) -> Result<Finding, Unread> {
     Ok(Finding::new(Grade::Bad, "none", &[&path]).mended(set(400_000), set(0)))
 }
 
-/// Whether the supervisor may divide its cgroup, by which it limits services.
+/// Whether the supervisor may divide its cgroup. It limits services by doing so.
 pub(crate) fn delegation(root: &Root, _: &Aim) -> Result<Finding, Unread> {
     const NEEDED: [&str; 3] = ["memory", "cpu", "pids"];
     const MOUNTS: &str = "/proc/self/mounts";

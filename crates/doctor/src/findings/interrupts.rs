@@ -1,4 +1,4 @@
-//! Which interrupts may take the graph's CPUs, and who moves them.
+//! Which interrupts may take the graph's CPUs, and what moves them.
 
 use super::others::processes;
 use super::processors::kept_and_left;
@@ -17,7 +17,7 @@ pub(crate) fn affinity(root: &Root, aim: &Aim) -> Result<Finding, Unread> {
     let mut allowed: Vec<(u32, Vec<u32>)> = vec![];
     for number in &numbers {
         let path = path(&number.to_string());
-        // One may be gone since they were listed.
+        // An interrupt may be gone since the folder was listed.
         let Ok(text) = root.text(&path) else { continue };
         let list = cpus::parse(&text)
             .filter(|list| !list.is_empty())
@@ -40,7 +40,7 @@ pub(crate) fn affinity(root: &Root, aim: &Aim) -> Result<Finding, Unread> {
     if moved.is_empty() {
         return Ok(finding);
     }
-    // A driver that keeps its interrupts where they are refuses the write, and says so.
+    // A driver that keeps its interrupts where they are refuses the write with an error.
     let path = path("$i");
     let to = cpus::write(&left);
     let mend = write_each(moved.iter().map(|(number, _)| (*number, to.clone())), &path);

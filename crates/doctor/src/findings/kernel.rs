@@ -35,7 +35,7 @@ pub(crate) fn preemption(root: &Root, _: &Aim) -> Result<Finding, Unread> {
     Ok(Finding::new(grade, model, &[VERSION]).mended(mend, undo))
 }
 
-/// A kernel whose model is chosen as it runs.
+/// For a kernel whose preemption model can be changed while it runs.
 fn dynamic(root: &Root) -> Finding {
     const MODE: &str = "/sys/kernel/debug/sched/preempt";
     let (model, from) = match root.text(MODE) {
@@ -56,8 +56,8 @@ fn dynamic(root: &Root) -> Finding {
     Finding::new(Grade::Bad, read, &from).mended(choose("full"), choose(&model))
 }
 
-/// What a dynamic kernel began with, and the files that say so; nothing else changes it but a
-/// write to the file that we could not read.
+/// The preemption model that a dynamic kernel started with, and the files that say so. Only a write
+/// to the file that we could not read can have changed it since.
 fn booted_model(root: &Root) -> (Option<String>, Vec<String>) {
     if let Some(model) = booted(root, "preempt") {
         return (Some(model), vec![COMMAND_LINE.into()]);
@@ -77,7 +77,7 @@ fn booted_model(root: &Root) -> (Option<String>, Vec<String>) {
     }
 }
 
-/// A command that needs the kernel's file system for debugging, mounted if it is not.
+/// A command that needs the kernel's file system for debugging. It mounts that first if necessary.
 fn debug_command(root: &Root, command: &str) -> String {
     let mounts = root.text("/proc/mounts").unwrap_or_default();
     let is_there = mounts.lines().any(|line| line.split(' ').nth(1) == Some(DEBUG));
@@ -87,7 +87,7 @@ fn debug_command(root: &Root, command: &str) -> String {
     }
 }
 
-/// How a kernel with PREEMPT_RT is had on the systems that have a package of it.
+/// How to get a kernel with PREEMPT_RT on the systems that have a package of it.
 fn realtime_kernel(root: &Root) -> (String, String) {
     const RHEL: [&str; 2] = ["dnf install kernel-rt", "dnf remove kernel-rt"];
     const DEBIAN: [&str; 2] = [
@@ -147,7 +147,7 @@ pub(crate) fn timers(root: &Root, _: &Aim) -> Result<Finding, Unread> {
 pub(crate) fn timer_migration(root: &Root, aim: &Aim) -> Result<Finding, Unread> {
     const PATH: &str = "/proc/sys/kernel/timer_migration";
     let on: u8 = root.number(PATH)?;
-    // A processor alone has nobody to move a timer to.
+    // With a single processor there is no other one to move a timer to.
     let alone = root.text("/sys/devices/system/cpu/online").is_ok_and(|online| online == "0");
     if on == 0 || (alone && aim.cpus == [0]) {
         return Ok(Finding::new(Grade::Good, if on == 0 { "off" } else { "one CPU" }, &[PATH]));
@@ -160,7 +160,7 @@ pub(crate) fn clock_source(root: &Root, _: &Aim) -> Result<Finding, Unread> {
     const FOLDER: &str = "/sys/devices/system/clocksource/clocksource0";
     /// Counters in the CPU itself.
     const GOOD: [&str; 4] = ["tsc", "arch_sys_counter", "timebase", "riscv_clocksource"];
-    /// Chips beside it, or no counter at all.
+    /// Chips beside the CPU, or no counter at all.
     const BAD: [&str; 4] = ["hpet", "acpi_pm", "jiffies", "refined-jiffies"];
     let current = format!("{FOLDER}/current_clocksource");
     let now = root.text(&current)?;
@@ -206,7 +206,8 @@ pub(crate) fn throttling(root: &Root, _: &Aim) -> Result<Finding, Unread> {
         return Ok(Finding::new(Grade::Good, "off", &[RUNTIME]));
     }
     let read = format!("realtime threads get {runtime} us of every {period} us");
-    // Since the fair server is there, the limit holds only for cgroups with shares of their own.
+    // Since the kernel has a fair server, the limit holds only for cgroups with shares of their
+    // own.
     let replaced = release(root).is_ok_and(|(version, _)| version >= FAIR_SERVER_SINCE);
     if let (true, Ok(built)) = (replaced, Built::read(root))
         && !built.has("CONFIG_RT_GROUP_SCHED")

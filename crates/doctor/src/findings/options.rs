@@ -1,4 +1,4 @@
-//! With what the kernel was built, and with what it was booted.
+//! The options that the kernel was built with, and those that it was booted with.
 
 use std::io::Read;
 
@@ -7,9 +7,9 @@ use flate2::read::GzDecoder;
 use crate::place::Place;
 use crate::root::{Root, Unread};
 
-/// Where a kernel that tells its options keeps them, compressed.
+/// Where a kernel that publishes its options keeps them, compressed.
 const BUILT_IN: &str = "/proc/config.gz";
-/// Its command line.
+/// The kernel's command line.
 pub(crate) const COMMAND_LINE: &str = "/proc/cmdline";
 /// All options of a kernel are some 300 KiB of text.
 const TEXT_LEN_MAX: u64 = 4 << 20;
@@ -22,7 +22,7 @@ pub(crate) struct Built {
 }
 
 impl Built {
-    /// From the kernel itself, or from the file beside it.
+    /// From the kernel itself, or else from the file in /boot.
     pub(crate) fn read(root: &Root) -> Result<Built, Unread> {
         if let Ok(bytes) = root.bytes(BUILT_IN) {
             let mut text = String::new();
@@ -53,14 +53,14 @@ impl Built {
 /// The value of a parameter that the kernel was booted with; the last one counts.
 pub(crate) fn booted(root: &Root, parameter: &str) -> Option<String> {
     let line = root.text(COMMAND_LINE).ok()?;
-    // What stands behind two hyphens is for the first process.
+    // What follows two hyphens is for the first process.
     let words = line.split_whitespace().take_while(|word| *word != "--");
     let values = words.filter_map(|word| word.strip_prefix(parameter)?.strip_prefix('='));
     values.last().map(Into::into)
 }
 
-/// How a parameter is added to those that the kernel is booted with, and how it is taken out
-/// again; it holds from the next boot on.
+/// How to add a parameter to those that the kernel is booted with, and how to remove it again. Both
+/// take effect at the next boot.
 pub(crate) fn boot_with(root: &Root, parameter: &str) -> (String, String) {
     const REBOOT: &str = "    # from the next boot on";
     const GRUB: &str = "/etc/default/grub";

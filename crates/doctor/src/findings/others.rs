@@ -1,4 +1,4 @@
-//! Who else is there: the host below us, other programs, what the kernel does for them.
+//! What else runs there: the host below us, other programs, and what the kernel does for them.
 
 use super::kernel::chosen;
 use super::{Aim, Finding, Grade, PRIORITY};
@@ -6,7 +6,7 @@ use crate::root::{Root, Unread};
 
 /// The processes that we can see, without ourselves.
 pub(crate) fn processes(root: &Root) -> Result<Vec<u32>, Unread> {
-    // Where processes of others are hidden, the first one is.
+    // Where processes of others are hidden, the first process is hidden too.
     const FIRST: &str = "/proc/1/stat";
     let first = root.text(FIRST)?;
     if !first.starts_with("1 (") {
@@ -35,7 +35,8 @@ pub(crate) fn virtual_machine(root: &Root, _: &Aim) -> Result<Finding, Unread> {
 }
 
 pub(crate) fn steal(root: &Root, _: &Aim) -> Result<Finding, Unread> {
-    /// Of the time since boot; below the first it is hardly ever, above the second all the time.
+    /// Shares of the time since boot: below the first, the host hardly ever steals time; above the
+    /// second, it does so all the time.
     const LIMITS: (f64, f64) = (0.0001, 0.01);
     let Stolen { stolen, all } = Stolen::read(root)?;
     let share = stolen as f64 / all.max(1) as f64;
@@ -48,12 +49,12 @@ pub(crate) fn steal(root: &Root, _: &Aim) -> Result<Finding, Unread> {
     Ok(Finding::new(grade, read, &[Stolen::PATH]))
 }
 
-/// Time of all CPUs since boot, in units of the kernel's.
+/// Time of all CPUs since boot, in the kernel's units.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Stolen {
-    /// In which the host ran somebody else.
+    /// Time in which the host ran somebody else.
     pub(crate) stolen: u64,
-    /// All of it.
+    /// All of the time.
     pub(crate) all: u64,
 }
 
@@ -64,7 +65,8 @@ impl Stolen {
     pub(crate) fn read(root: &Root) -> Result<Stolen, Unread> {
         let text = root.text(Stolen::PATH)?;
         let line = text.lines().next().unwrap_or_default();
-        // user nice system idle iowait irq softirq steal; two more are part of the first ones.
+        // user nice system idle iowait irq softirq steal; the two columns after them are already
+        // counted in the first ones.
         let times: Vec<u64> =
             line.split_whitespace().skip(1).take(8).map_while(|word| word.parse().ok()).collect();
         match (line.starts_with("cpu "), times.as_slice()) {
@@ -94,7 +96,7 @@ pub(crate) fn swap(root: &Root, _: &Aim) -> Result<Finding, Unread> {
     }
     let names: Vec<_> = rows.iter().map(|fields| fields[0]).collect();
     let on = |fields: &Vec<&str>| match fields[4].starts_with('-') {
-        // The kernel itself gave it a negative priority, and does so again.
+        // The kernel itself chose this negative priority, and will do so again.
         true => format!("swapon {}", fields[0]),
         false => format!("swapon -p {} {}", fields[4], fields[0]),
     };
@@ -127,20 +129,20 @@ struct Realtime {
     id: u32,
     name: String,
     priority: u32,
-    /// SCHED_FIFO; else SCHED_RR.
+    /// Whether it is SCHED_FIFO; otherwise it is SCHED_RR.
     is_fifo: bool,
 }
 
-/// Reads a thread's stat, as proc(5) has it; `None` if it is no realtime thread, or one of the
-/// kernel's.
+/// Reads a thread's stat, as described in proc(5); `None` if it is no realtime thread, or if it is
+/// a thread of the kernel.
 fn realtime(id: u32, stat: &str) -> Option<Realtime> {
     const KERNEL_THREAD: u64 = 0x0020_0000;
     const FIFO: u32 = 1;
     const RR: u32 = 2;
-    // The name stands in parentheses and may hold more of them.
+    // The name is in parentheses and may contain more of them.
     let (before, after) = stat.rsplit_once(')')?;
     let name = before.split_once('(')?.1.to_string();
-    // The third field of the manual is the first one here.
+    // The third field in the manual is the first one here.
     let fields: Vec<_> = after.split_whitespace().collect();
     let field = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();
     let (flags, priority, policy) = (field(9)?, field(40)? as u32, field(41)? as u32);
@@ -150,13 +152,13 @@ fn realtime(id: u32, stat: &str) -> Option<Realtime> {
 
 pub(crate) fn fifo_threads(root: &Root, _: &Aim) -> Result<Finding, Unread> {
     const FROM: &str = "/proc/*/task/*/stat";
-    /// So many are named.
+    /// At most this many are named.
     const NAMED_MAX: usize = 4;
     let mut found = vec![];
     for process in processes(root)? {
         let threads = format!("/proc/{process}/task");
         for id in root.numbers(&threads) {
-            // It may have ended meanwhile.
+            // The thread may have ended meanwhile.
             let stat = root.text(&format!("{threads}/{id}/stat")).unwrap_or_default();
             found.extend(realtime(id, &stat));
         }
@@ -186,7 +188,8 @@ pub(crate) fn fifo_threads(root: &Root, _: &Aim) -> Result<Finding, Unread> {
 
 pub(crate) fn load(root: &Root, _: &Aim) -> Result<Finding, Unread> {
     const PATH: &str = "/proc/loadavg";
-    /// Programs that want a CPU, on average over a minute.
+    /// From this load on the machine counts as busy: programs that want a CPU, on average over a
+    /// minute.
     const BUSY: f64 = 0.5;
     let text = root.text(PATH)?;
     let load = text.split(' ').next().and_then(|word| word.parse::<f64>().ok());

@@ -26,8 +26,8 @@ pub(crate) fn isolated_cpus(root: &Root) -> Result<Vec<u32>, Unread> {
     list(root, &format!("{FOLDER}/isolated"))
 }
 
-/// Which CPUs could be kept for the graph, and which would be left for all others: those of the
-/// graph, or the last one if it would use them all. `None` with one CPU.
+/// Which CPUs could be kept for the graph, and which would be left for all others. Kept are the
+/// CPUs of the graph, or only the last one if the graph would use them all. `None` with one CPU.
 pub(crate) fn kept_and_left(root: &Root, aim: &Aim) -> Option<(Vec<u32>, Vec<u32>)> {
     let online = online(root).ok()?;
     let left = |kept: &[u32]| -> Vec<u32> {
@@ -41,7 +41,7 @@ pub(crate) fn kept_and_left(root: &Root, aim: &Aim) -> Option<(Vec<u32>, Vec<u32
     (!left.is_empty()).then_some((kept, left))
 }
 
-/// A list of CPUs that is best if it holds all of the graph's.
+/// A finding about a list of CPUs, which is good if the list holds all CPUs of the graph.
 fn listed(aim: &Aim, on: &[u32], from: &[&str]) -> (bool, Finding) {
     let all = aim.cpus.iter().all(|cpu| on.contains(cpu));
     let grade = if all { Grade::Good } else { Grade::Better };
@@ -49,7 +49,7 @@ fn listed(aim: &Aim, on: &[u32], from: &[&str]) -> (bool, Finding) {
     (all, Finding::new(grade, read, from))
 }
 
-/// The finding, and the boot parameter that keeps CPUs free if it does not yet.
+/// The finding. If CPUs are not yet kept free, it also names the boot parameter that does so.
 fn kept_by(root: &Root, aim: &Aim, found: (bool, Finding), name: &str) -> Finding {
     let (all, finding) = found;
     match kept_and_left(root, aim) {
@@ -72,7 +72,7 @@ pub(crate) fn nohz_full(root: &Root, aim: &Aim) -> Result<Finding, Unread> {
     let on = match list(root, &path) {
         Err(Unread::Missing(_)) => {
             let read = "this kernel has none (CONFIG_NO_HZ_FULL)";
-            // With the whole of /sys missing that does not follow.
+            // If all of /sys is missing, the missing file proves nothing.
             online(root)?;
             return Ok(Finding::new(Grade::Better, read, &[&path]));
         }
@@ -83,7 +83,7 @@ pub(crate) fn nohz_full(root: &Root, aim: &Aim) -> Result<Finding, Unread> {
 
 pub(crate) fn rcu_nocbs(root: &Root, aim: &Aim) -> Result<Finding, Unread> {
     root.text(COMMAND_LINE)?;
-    // A CPU in nohz_full gets it too.
+    // A CPU in nohz_full is also handled as one in rcu_nocbs.
     let asked = booted(root, "rcu_nocbs").or_else(|| booted(root, "nohz_full"));
     let on = match asked.as_deref() {
         Some("all") => aim.cpus.clone(),
@@ -176,7 +176,7 @@ pub(crate) fn idle_states(root: &Root, aim: &Aim) -> Result<Finding, Unread> {
         return Ok(Finding::new(Grade::Good, "all disabled", &[&from]));
     };
     let read = format!("the deepest is '{}', {} us", deepest.name, deepest.latency_us);
-    // The share of a period that a wake-up may cost unnoticed, and that which it must not.
+    // A wake-up that costs up to a hundredth of a period is not noticed; one over a tenth is bad.
     let slow_ns = |share| aim.period_ns / share;
     let grade = match deepest.latency_us.saturating_mul(1000) {
         ns if ns <= slow_ns(100) => return Ok(Finding::new(Grade::Good, read, &[&from])),
@@ -192,9 +192,9 @@ pub(crate) fn idle_states(root: &Root, aim: &Aim) -> Result<Finding, Unread> {
 
 pub(crate) fn dma_latency(root: &Root, _: &Aim) -> Result<Finding, Unread> {
     const PATH: &str = "/dev/cpu_dma_latency";
-    /// What the kernel answers while nobody asks for less.
+    /// The kernel's answer while nobody has asked for less.
     const NOBODY_US: i32 = 2_000_000_000;
-    // To read asks for nothing: an opened file stands for "no limit" until a limit is written.
+    // Reading asks for nothing: an opened file stands for "no limit" until a limit is written.
     let bytes = match root.bytes(PATH) {
         Err(why @ Unread::Refused(..)) => {
             let show = format!(r#"sudo od -An -td4 {PATH}    # us; {NOBODY_US}: nobody asks"#);

@@ -7,7 +7,7 @@ use crate::root::{Root, Unread};
 
 const LIMITS: &str = "/proc/self/limits";
 const STATUS: &str = "/proc/self/status";
-/// How the numbers of users here are those of the machine.
+/// How the user numbers here map to those of the machine.
 const USERS: &str = "/proc/self/uid_map";
 /// Numbers of capabilities, from capabilities(7).
 const CAP_IPC_LOCK: u32 = 14;
@@ -23,13 +23,13 @@ fn has_capability(root: &Root, number: u32) -> Result<bool, Unread> {
 
 /// Whether this process is in a user namespace, whose capabilities give nothing outside.
 fn is_rootless(root: &Root) -> bool {
-    /// All users are themselves.
+    /// All users are mapped to themselves.
     const FIRST: [&str; 3] = ["0", "0", "4294967295"];
     // A kernel without user namespaces has no such file.
     root.text(USERS).is_ok_and(|text| !text.split_whitespace().eq(FIRST))
 }
 
-/// What stands behind a word in the status of this process.
+/// The text after a word in the status of this process.
 fn status(root: &Root, word: &str) -> Result<String, Unread> {
     let status = root.text(STATUS)?;
     let line = status.lines().find_map(|line| line.strip_prefix(word)).unwrap_or_default();
@@ -47,13 +47,13 @@ fn limit(root: &Root, name: &str) -> Result<Option<u64>, Unread> {
     }
 }
 
-/// Says how the right is had here.
+/// Adds how to obtain the right here.
 fn with_steps(root: &Root, finding: Finding, right: Right) -> Finding {
     let Steps { remedy, note } = advice::steps(right, Place::read(root), &asker(root, right));
     Finding { remedy, ..finding.noted(note) }
 }
 
-/// Whoever runs this, and what stands about the right in the files that logins read.
+/// The user who runs this, and what the files that logins read say about the right.
 fn asker(root: &Root, right: Right) -> Asker {
     let uid = status(root, "Uid:").unwrap_or_default();
     let uid = uid.split_whitespace().next().unwrap_or_default();
@@ -73,7 +73,7 @@ fn asker(root: &Root, right: Right) -> Asker {
     for (file, whose) in grants(root, right) {
         match whose.strip_prefix('@') {
             Some(of) if is_in(of) => granted = Some(file),
-            // A group that is nowhere is none that one could be in.
+            // A group that does not exist is not one that the user could join.
             Some(of) if groups.lines().any(|line| line.starts_with(&format!("{of}:"))) => {
                 group = Some(of.into());
             }
@@ -83,7 +83,7 @@ fn asker(root: &Root, right: Right) -> Asker {
     }
     let user = match (name, uid) {
         ("", "") => "USER".into(),
-        // One whom a server knows.
+        // A user whose name is only on a server.
         ("", uid) => format!("$(id -nu {uid})"),
         (name, _) => name.into(),
     };

@@ -1,4 +1,4 @@
-//! On which system this runs, and in whose container: where the commands are for.
+//! On which system this runs, and in whose container. The commands depend on both.
 
 use super::{Aim, Finding, Grade};
 use crate::place::{self, Inside, OS_RELEASE, SECOND, System};

@@ -1,4 +1,4 @@
-//! Machines that are folders: each reader on each of them, and on garbage.
+//! Machines that are folders: each reader is run on each of them, and on garbage.
 
 use std::fs;
 use std::io::Write;
@@ -20,7 +20,7 @@ mod surroundings;
 struct Fake(PathBuf);
 
 impl Fake {
-    /// An empty one; `name` is that of one test only.
+    /// An empty root; each test gives a `name` of its own.
     fn new(name: &str) -> Fake {
         let folder = format!("sinew-doctor-{}-{name}", process::id());
         let root = std::env::temp_dir().join(folder);
@@ -28,7 +28,7 @@ impl Fake {
         Fake(root)
     }
 
-    /// One with these files.
+    /// A root with these files.
     fn with(name: &str, files: &[(&str, &str)]) -> Fake {
         let fake = Fake::new(name);
         files.iter().for_each(|(path, text)| fake.put(path, text));
@@ -62,7 +62,7 @@ impl Fake {
 
 impl Drop for Fake {
     fn drop(&mut self) {
-        // What is left lies in the folder for such things.
+        // Anything left over is in the folder for temporary files.
         let _ = fs::remove_dir_all(&self.0);
     }
 }
@@ -111,7 +111,7 @@ fn garbage_is_never_taken_for_good() {
 #[test]
 fn what_cannot_be_read_says_which_command_shows_it() {
     let fake = Fake::new("refused");
-    // A folder in the place of a file cannot be read, whoever asks.
+    // A folder in the place of a file cannot be read by any user.
     fs::create_dir_all(fake.0.join("proc/swaps")).expect("a folder");
     fs::create_dir_all(fake.0.join("dev/cpu_dma_latency")).expect("a folder");
     let swap = fake.row("swap", &aim(&[0]));

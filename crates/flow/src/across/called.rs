@@ -1,4 +1,4 @@
-//! The side that is called: it takes connections from its doors, and its nodes answer what comes
+//! The called side: it takes connections from its doors, and its nodes answer the packets that come
 //! over them.
 
 use std::cell::RefCell;
@@ -31,20 +31,20 @@ pub(crate) struct Called(Rc<Inside>);
 
 struct Inside {
     teller: Teller,
-    /// Where packets go; `None` once no more are taken.
+    /// Where packets go; `None` once packets are no longer taken.
     program: RefCell<Option<Rc<Program>>>,
-    /// Where they go instead, if they leave this machine.
+    /// Where packets go instead if they leave this machine.
     relay: Option<Box<dyn Fn(Leaving)>>,
     connections: RefCell<Vec<Weak<Connection>>>,
 }
 
 impl Called {
-    /// Nothing yet.
+    /// Packets go to `program`. There are no connections yet.
     pub(crate) fn new(program: Rc<Program>, teller: Teller) -> Called {
         Called::of(Some(program), None, teller)
     }
 
-    /// What hands packets to others.
+    /// Hands packets to `take`, which carries them to another machine.
     pub(super) fn relay(take: impl Fn(Leaving) + 'static, teller: Teller) -> Called {
         Called::of(None, Some(Box::new(take)), teller)
     }
@@ -58,23 +58,23 @@ impl Called {
         Called(Rc::new(Inside { teller, program, relay, connections }))
     }
 
-    /// From now on packets go there.
+    /// From now on packets go to `program`.
     pub(crate) fn lead(&self, program: &Rc<Program>) {
         *self.0.program.borrow_mut() = Some(Rc::clone(program));
     }
 
-    /// From now on none is taken.
+    /// From now on packets are refused.
     pub(crate) fn close(&self) {
         self.0.program.take();
     }
 
-    /// Waits until all replies are said.
+    /// Waits until all replies are sent.
     pub(crate) async fn all_said(&self) {
         let open: Vec<_> = self.0.connections.borrow().iter().filter_map(Weak::upgrade).collect();
         join_all(open.iter().map(|connection| connection.all_said())).await;
     }
 
-    /// Takes connections from a door, as long as the worker lives.
+    /// Takes connections from a door as long as the worker runs.
     pub(crate) fn begin(&self, door: OwnedFd) {
         let called = self.clone();
         spawn_local(async move {
@@ -87,7 +87,7 @@ impl Called {
         door.set_nonblocking(true)?;
         let door = UnixDatagram::from_std(door)?;
         loop {
-            // Another worker may be quicker; then it goes on waiting.
+            // Another worker may take the connection first; then this one goes on waiting.
             let stream = door.async_io(Interest::READABLE, || receive(&door)).await?;
             let connection = Rc::new(Connection::new(stream)?);
             self.0.connections.borrow_mut().retain(|it| it.strong_count() > 0);
@@ -97,7 +97,7 @@ impl Called {
         }
     }
 
-    /// Serves a connection until it ends; what is under way for it then is cancelled.
+    /// Serves a connection until it ends. Calls that are still under way then are cancelled.
     async fn serve(&self, connection: Rc<Connection>) {
         connection.say(Frame::Hello.bytes().unwrap_or_default());
         let under_way = UnderWay::default();
@@ -118,7 +118,7 @@ impl Called {
                     let (id, called, connection) = (call.id, self.clone(), Rc::clone(connection));
                     let mut answers =
                         Box::pin(async move { called.answer(&connection, call).await });
-                    // What need not wait is answered at once.
+                    // A call that need not wait is answered at once.
                     if (&mut answers).now_or_never().is_some() {
                         continue;
                     }
@@ -147,7 +147,7 @@ impl Called {
             return connection.say(answered(id, leave(call, take).await));
         }
         let program = self.0.program.borrow().clone();
-        // It is under way until its reply is said.
+        // The call counts as under way until its reply is sent.
         let (_open, reply, work) = match program.map(|it| (it.base.children.begin(), it)) {
             None => (None, Err(stops()), 0),
             Some((Err(error), _)) => (None, Err(error), 0),
@@ -162,15 +162,15 @@ impl Called {
     }
 }
 
-/// A reply as it is said.
+/// A reply as the bytes that are sent.
 pub(super) fn answered(id: u64, (reply, work): (Reply, u64)) -> Bytes {
     let frame = Frame::Reply { id, work, reply }.bytes();
     let frame = frame.or_else(|error| Frame::Reply { id, work, reply: Err(error) }.bytes());
-    // An error alone is short.
+    // An error alone is short enough to be sent.
     frame.unwrap_or_default()
 }
 
-/// Has the node that is named answer the packet.
+/// Gives the packet to the node that the call names, and returns its reply.
 async fn run(flow: &Flow, call: SentPacket) -> Reply {
     let SentPacket { node, input, deadline_ms, work, context, packet, .. } = call;
     flow.limit(FlowLimits { deadline: Duration::from_millis(deadline_ms), work });
@@ -190,7 +190,7 @@ fn stops() -> Error {
     Error::new("its domain stops").with_status(503)
 }
 
-/// What is under way for a connection; cancelled with it.
+/// The calls that are under way for a connection; dropping this cancels them.
 #[derive(Default)]
 struct UnderWay(Rc<RefCell<HashMap<u64, AbortHandle>>>);
 

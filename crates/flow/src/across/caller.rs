@@ -1,4 +1,5 @@
-//! The side that calls: a node that stands for one of another domain, and the connection behind it.
+//! The calling side: a node that stands in for a node of another domain, and the connection behind
+//! it.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap};
@@ -25,18 +26,19 @@ use crate::path::program::StandIn;
 use crate::tell::Teller;
 use crate::{Ahead, At, Error, FlowNode, Reply, Step, Value};
 
-/// Between the end of a connection and the next one: who dies at once is not called in a storm.
+/// Pause between the end of a connection and the next one: without it, a domain that dies at once
+/// would be called again in a busy loop.
 const PAUSE: Duration = Duration::from_millis(10);
-/// The other side has this part of the time that is left, so that what it says of a deadline is
-/// heard.
+/// The other side gets this part of the time that is left, so that its error about a deadline
+/// arrives before our own deadline.
 const PART_OF_TIME: f64 = 0.95;
-/// Bytes of a packet for one unit of work.
+/// So many bytes of a packet cost one unit of work.
 const BYTES_PER_UNIT: usize = 16;
 
 /// The callers of a worker, by domain of the plan.
 pub(crate) type Callers = BTreeMap<usize, Rc<Caller>>;
 
-/// What stands for nodes of these domains.
+/// Makes the nodes that stand in for nodes of these domains.
 pub(crate) fn stand_in(callers: &Callers) -> StandIn {
     let callers = callers.clone();
     Rc::new(move |plan, to| {
@@ -52,14 +54,14 @@ pub(crate) struct Caller {
     domain: ByteString,
     door: OwnedFd,
     teller: Teller,
-    /// Over which it calls, while somebody is there.
+    /// The connection that it calls over; `None` while the other domain is not there.
     connection: RefCell<Option<Rc<Connection>>>,
     waiting: RefCell<HashMap<u64, oneshot::Sender<(Reply, u64)>>>,
     next_id: Cell<u64>,
 }
 
 impl Caller {
-    /// Of the domain with this name behind a door.
+    /// Calls the domain with this name through its door.
     pub(crate) fn new(domain: &str, door: OwnedFd, teller: Teller) -> Caller {
         Caller {
             domain: domain.into(),
@@ -71,8 +73,7 @@ impl Caller {
         }
     }
 
-    /// Sees to it that there is a connection whenever somebody is there, as long as the worker
-    /// lives.
+    /// Keeps up a connection whenever the other domain is there, as long as the worker runs.
     pub(crate) fn begin(self: &Rc<Caller>) {
         let caller = Rc::clone(self);
         spawn_local(async move {
@@ -82,21 +83,21 @@ impl Caller {
                     caller.teller.say(format_args!("calls of domain '{name}': {error}"));
                 }
                 caller.connection.take();
-                // Who waits hears that nobody will answer.
+                // Dropping the senders tells all who wait that no reply will come.
                 caller.waiting.take();
                 sleep(PAUSE).await;
             }
         });
     }
 
-    /// Waits until somebody is there.
+    /// Waits until the other domain is connected.
     pub(crate) async fn connected(&self) {
         while self.connection.borrow().is_none() {
             yield_now().await;
         }
     }
 
-    /// Makes a connection, and hears what comes over it until it ends.
+    /// Makes a connection, and handles the frames that come over it until it ends.
     async fn serve(&self) -> io::Result<()> {
         let (ours, theirs) = StdStream::pair()?;
         self.hand_over(theirs).await?;
@@ -109,7 +110,7 @@ impl Caller {
                         *self.connection.borrow_mut() = Some(Rc::clone(&connection));
                     }
                     Frame::Reply { id, work, reply } => {
-                        // Nobody waits for it any more: then it was cancelled.
+                        // If nobody waits for it any more, the call was cancelled.
                         if let Some(waits) = self.waiting.borrow_mut().remove(&id) {
                             let _ = waits.send((reply, work));
                         }
@@ -127,7 +128,8 @@ impl Caller {
         }
     }
 
-    /// Hands an end of a connection through the door. There it waits until somebody takes it.
+    /// Hands an end of a connection through the door. The end stays there until the other side
+    /// takes it.
     async fn hand_over(&self, end: StdStream) -> io::Result<()> {
         let door = StdDatagram::from(self.door.try_clone()?);
         door.set_nonblocking(true)?;
@@ -135,7 +137,7 @@ impl Caller {
         door.async_io(Interest::WRITABLE, || send(&door, &end)).await
     }
 
-    /// Has a node of the other domain answer a packet.
+    /// Sends a packet to a node of the other domain, and waits for its reply.
     async fn call(
         &self,
         at: At<'_>,
@@ -158,13 +160,14 @@ impl Caller {
         reply
     }
 
-    /// Has it answer a packet that no flow of this worker has sent. The work is what went into it.
+    /// Sends a packet that no flow of this worker has sent, and waits for its reply. The number is
+    /// the work that went into the reply.
     pub(super) async fn pass(&self, call: SentPacket) -> Result<(Reply, u64), Error> {
         let (connection, id) = (self.ready()?, self.next_id());
         self.ask(&connection, id, Frame::Call(SentPacket { id, ..call }).bytes()?).await
     }
 
-    /// The connection, if one more packet may wait behind it.
+    /// The connection, if it may take one more packet.
     fn ready(&self) -> Result<Rc<Connection>, Error> {
         let Some(connection) = self.connection.borrow().clone() else {
             return Err(self.failed(503, "is not there"));
@@ -201,7 +204,7 @@ impl Caller {
     }
 }
 
-/// Nobody waits for a call any more, once this is dropped.
+/// Dropping this cancels the call if its reply has not come.
 struct Cancel<'a> {
     caller: &'a Caller,
     connection: &'a Connection,
@@ -228,7 +231,7 @@ fn send(door: impl AsFd, end: &StdStream) -> io::Result<()> {
     Ok(())
 }
 
-/// Stands for a node of another domain.
+/// Stands in for a node of another domain.
 struct Across {
     caller: Rc<Caller>,
     node: ByteString,
@@ -236,7 +239,7 @@ struct Across {
 }
 
 impl FlowNode for Across {
-    /// What ends the run stands in the listener's own domain.
+    /// The nodes that end the run are in the listener's own domain.
     fn ahead(&self, _packet: &Value) -> Ahead {
         Ahead::Ordinary
     }

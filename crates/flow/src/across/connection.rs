@@ -1,8 +1,8 @@
-//! A connection between two workers: frames out at once if there is room, else in their order;
-//! frames in as they come.
+//! A connection between two workers. A frame is sent at once if there is room, otherwise after
+//! those before it. Incoming frames are taken as they come.
 //!
-//! An end waits for room only while it has something to say: the kernel would wake it up each time
-//! that the other end has read something.
+//! An end waits for room only while it has something to send. Otherwise the kernel would wake it up
+//! each time that the other end has read something.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -17,19 +17,19 @@ use tokio::sync::Notify;
 use super::HELD_MAX;
 use super::frame::Frame;
 
-/// Bytes that are read at a time.
+/// Most bytes of one read.
 const READ_LEN: usize = 64 << 10;
 
-/// One end.
+/// One end of a connection.
 pub(super) struct Connection {
-    /// Waits for what comes.
+    /// Waits for incoming bytes.
     stream: AsyncFd<UnixStream>,
-    /// What comes is read into it.
+    /// Buffer that incoming bytes are read into.
     room: RefCell<Box<[u8]>>,
     outgoing: RefCell<VecDeque<Bytes>>,
-    /// Bytes of these.
+    /// Total bytes of `outgoing`.
     held: Cell<usize>,
-    /// Something is outgoing, or nothing is any more.
+    /// `outgoing` has become non-empty or empty.
     changed: Notify,
 }
 
@@ -42,13 +42,13 @@ impl Connection {
         Ok(Connection { stream, room, outgoing, held, changed })
     }
 
-    /// Whether more waits for the other side than may.
+    /// Whether more than `HELD_MAX` bytes wait for the other side.
     pub(super) fn is_full(&self) -> bool {
         self.held.get() > HELD_MAX
     }
 
-    /// Says something: at once as far as there is room. To an end that is gone nothing is said;
-    /// whoever reads finds out.
+    /// Sends a frame, at once as far as there is room. If the other end is gone, nothing is sent;
+    /// [`Connection::hear`] finds that out.
     pub(super) fn say(&self, mut frame: Bytes) {
         let mut outgoing = self.outgoing.borrow_mut();
         if outgoing.is_empty() {
@@ -65,7 +65,8 @@ impl Connection {
         }
     }
 
-    /// Says what could not be said at once, for ever; ends when the other end is gone.
+    /// Sends, for as long as the connection lasts, the frames that could not be sent at once. Ends
+    /// when the other end is gone.
     pub(super) async fn say_rest(&self) {
         loop {
             let changed = self.changed.notified();
@@ -84,7 +85,7 @@ impl Connection {
             let first = self.outgoing.borrow().front().cloned();
             let Some(first) = first else { return Ok(()) };
             let mut ready = stream.writable().await?;
-            // Else there is no room yet.
+            // An error of `try_io` itself means that there is no room yet.
             if let Ok(written) = ready.try_io(|stream| stream.get_ref().write(&first)) {
                 self.said(written?);
             }
@@ -105,7 +106,7 @@ impl Connection {
         }
     }
 
-    /// Waits until all is said.
+    /// Waits until all frames are sent.
     pub(super) async fn all_said(&self) {
         loop {
             let changed = self.changed.notified();
@@ -119,7 +120,7 @@ impl Connection {
     /// The next frame; `None` at the end.
     ///
     /// # Errors
-    /// What came is none.
+    /// The bytes that came are not a frame.
     pub(super) async fn hear(&self, come: &mut BytesMut) -> io::Result<Option<Frame>> {
         loop {
             if let Some(frame) = Frame::take(come).map_err(io::Error::other)? {
@@ -131,7 +132,7 @@ impl Connection {
                 Ok(0) => return Ok(None),
                 Ok(len) => {
                     come.extend_from_slice(&room[..len]);
-                    // It was all that was there.
+                    // A read that does not fill the buffer has emptied the socket.
                     if len < room.len() {
                         ready.clear_ready();
                     }
@@ -146,7 +147,7 @@ impl Connection {
     }
 }
 
-/// A stream that waits for nothing but this.
+/// A stream that waits for `interest` only.
 #[expect(deprecated, reason = "sound for what keeps its descriptor; what replaces it is unsafe")]
 fn waits(stream: UnixStream, interest: Interest) -> io::Result<AsyncFd<UnixStream>> {
     AsyncFd::with_interest(stream, interest)

@@ -1,4 +1,4 @@
-//! What is said over a connection: lists of values as CBOR, each behind its length.
+//! The frames of a connection: each is its length and then a list of values as CBOR.
 
 use std::sync::Arc;
 
@@ -13,13 +13,13 @@ use crate::{Error, Reply, Value};
 /// Bytes of the length before a frame.
 const LEN_LEN: usize = 4;
 
-/// Bytes that most frames do not fill.
+/// More bytes than most frames need.
 const USUAL_LEN: usize = 512;
 
-/// What is said.
+/// One frame.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Frame {
-    /// By who takes a connection: it serves.
+    /// Sent by the side that takes a connection: it serves now.
     Hello,
     /// A packet for an input of a node.
     Call(SentPacket),
@@ -37,7 +37,7 @@ pub(super) struct SentPacket {
     pub(super) input: ByteString,
     pub(super) deadline_ms: u64,
     pub(super) work: u64,
-    /// Where the span of who sends it stands, if there is one.
+    /// The span of the node that sends the packet, if there is one.
     pub(super) context: Option<SpanContext>,
     pub(super) packet: Value,
 }
@@ -53,7 +53,7 @@ impl Frame {
     /// As bytes.
     ///
     /// # Errors
-    /// Its value is too long (413), or cannot cross: bytes that are still to come.
+    /// Its value is too long (413), or cannot cross because its bytes are still to come.
     pub(super) fn bytes(self) -> Result<Bytes, Error> {
         let number = |number: u64| Value::Integer(i64::try_from(number).unwrap_or(i64::MAX));
         let said = match self {
@@ -83,10 +83,10 @@ impl Frame {
         Ok(frame.into())
     }
 
-    /// The first frame of what has come, if all of it is there.
+    /// Takes the first frame of the bytes that have come, if it is complete.
     ///
     /// # Errors
-    /// That is none.
+    /// The bytes are not a frame.
     pub(super) fn take(come: &mut BytesMut) -> Result<Option<Frame>, Error> {
         let Some(len) = come.first_chunk::<LEN_LEN>() else { return Ok(None) };
         let len = u32::from_le_bytes(*len) as usize;
@@ -96,7 +96,7 @@ impl Frame {
         if come.len() < LEN_LEN + len {
             return Ok(None);
         }
-        // In memory of its own: it does not hold what has come after it.
+        // A copy in memory of its own, so that the frame does not keep later bytes alive.
         let frame = Bytes::copy_from_slice(&come[LEN_LEN..LEN_LEN + len]);
         come.advance(LEN_LEN + len);
         Frame::of(cbor::sent(&frame)?).map(Some)
@@ -157,14 +157,14 @@ impl Frame {
     }
 }
 
-/// As the headers of HTTP have it.
+/// The context as in the HTTP headers `traceparent` and `tracestate`.
 fn context_out(context: Option<SpanContext>) -> Value {
     let Some(context) = context else { return Value::Null };
     let state = context.state.as_deref().map(Value::text);
     Value::list([Value::text(context.to_string())].into_iter().chain(state))
 }
 
-/// What is malformed is none, as in HTTP.
+/// A malformed context counts as none, as in HTTP.
 fn context_in(value: &Value) -> Option<SpanContext> {
     let Value::List(lines) = value else { return None };
     let mut lines = lines.iter().filter_map(Value::as_text);

@@ -1,4 +1,4 @@
-//! A packet on its way to a node elsewhere, as the bytes that it is said in.
+//! A packet on its way to a node on another machine, as the bytes that are sent.
 
 use std::time::Duration;
 
@@ -8,22 +8,22 @@ use tokio::sync::oneshot;
 use super::frame::{Frame, SentPacket};
 use crate::{Error, Reply};
 
-/// Longest packet or reply that leaves the machine, in bytes: what its carrier holds of many at a
-/// time must be bounded. A longer packet is refused (413), and so is a longer reply.
+/// Longest packet or reply that leaves the machine, in bytes: the carrier holds many at a time, and
+/// its memory must be bounded. A longer packet is refused (413), and so is a longer reply.
 pub const RELAYED_MAX: usize = 1 << 20;
 
-/// A packet that leaves the machine. Who carries it need not know what is in it.
+/// A packet that leaves the machine. The carrier need not know its content.
 pub struct Leaving {
-    /// The input of who carries it: so it knows where to.
+    /// The carrier's input; it tells the carrier where the packet goes.
     pub input: String,
-    /// So long its reply is waited for.
+    /// How long its reply is waited for.
     pub wait: Duration,
     /// The packet.
     pub bytes: Vec<u8>,
     answer: oneshot::Sender<Answered>,
 }
 
-/// The bytes of a reply, or why there is none: a status of HTTP's, and in words.
+/// The bytes of a reply, or why there is none: an HTTP status and a text.
 type Answered = Result<Vec<u8>, (u16, String)>;
 
 impl Leaving {
@@ -32,20 +32,20 @@ impl Leaving {
         self.answer.is_closed()
     }
 
-    /// Gives it the reply that its receiver has made bytes of.
+    /// Gives the reply, as the bytes that the receiver made of it.
     pub fn answer(self, bytes: Vec<u8>) {
-        // Nobody waits any more.
+        // An error means that nobody waits any more.
         let _ = self.answer.send(Ok(bytes));
     }
 
-    /// Says that there will be none.
+    /// Says that there will be no reply, and why.
     pub fn fail(self, status: u16, why: String) {
-        // As above.
+        // An error means that nobody waits any more.
         let _ = self.answer.send(Err((status, why)));
     }
 }
 
-/// Hands a packet to who carries it, and waits for what comes of it.
+/// Hands a packet to the carrier `take`, and waits for its reply.
 pub(super) async fn leave(call: SentPacket, take: &dyn Fn(Leaving)) -> (Reply, u64) {
     let (input, wait) = (call.input.to_string(), Duration::from_millis(call.deadline_ms));
     let bytes = match Frame::Call(call).bytes().and_then(short) {
@@ -65,7 +65,7 @@ pub(super) async fn leave(call: SentPacket, take: &dyn Fn(Leaving)) -> (Reply, u
     }
 }
 
-/// What came is a reply, or no word of it is believed.
+/// The reply in these bytes; anything else becomes an error.
 fn reply(bytes: &[u8]) -> (Reply, u64) {
     match only(bytes) {
         Some(Frame::Reply { reply, work, .. }) => (reply, work),

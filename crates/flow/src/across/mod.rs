@@ -1,13 +1,13 @@
-//! Packets that cross to a node of another service domain, and whose replies come back.
+//! Packets that cross to a node of another service domain, and their replies.
 //!
 //! The supervisor joins the two domains by a *door*: a pair of sockets that outlives both, and has
-//! no name that a third could find. Each worker of the domain that calls makes a connection, and
-//! hands one end of it through the door; some worker of the other domain takes it and says hello.
-//! When a process ends, its connections end with it: what waits for a reply over one fails at once,
-//! and so does every packet until the next process has said hello. Nobody waits for a domain that
-//! is not there.
+//! no name by which a third process could find it. Each worker of the calling domain makes a
+//! connection, and hands one end of it through the door. Some worker of the other domain takes it
+//! and says hello. When a process ends, its connections end with it. Packets that wait for a reply
+//! over them fail at once, and so does every packet until the next process has said hello. Nobody
+//! waits for a domain that is not there.
 //!
-//! What comes from the other process is checked as what comes from anywhere.
+//! Data from the other process is checked like any outside data.
 
 pub(crate) mod called;
 pub(crate) mod caller;
@@ -23,8 +23,8 @@ pub use relay::{Arriving, Relay, RelayDoors};
 
 /// Packets of a worker that may wait for replies from one domain; one more is refused (503).
 const CALLS_MAX: usize = 1024;
-/// Bytes that may wait until the other side takes them, of one connection; then packets are refused
-/// (503).
+/// Most bytes of one connection that may wait until the other side takes them. Past it packets are
+/// refused (503).
 const HELD_MAX: usize = 64 << 20;
 /// Longest packet or reply as it crosses, in bytes.
 const FRAME_LEN_MAX: usize = 16 << 20;

@@ -1,5 +1,6 @@
-//! What carries packets between the domains of this machine and whoever takes them elsewhere: a
-//! thread that speaks with the domains as one of them, and knows packets by their bytes only.
+//! Carries packets between the domains of this machine and the carrier that takes them to other
+//! machines: a thread that talks to the domains as if it were one, and handles packets as bytes
+//! only.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -22,29 +23,29 @@ use crate::{Error, Reply};
 /// The doors of a relay.
 #[derive(Debug, Default)]
 pub struct RelayDoors {
-    /// To the domains that packets from elsewhere go to, by their names.
+    /// Doors to the domains that get packets from elsewhere, by domain name.
     pub calls: BTreeMap<String, OwnedFd>,
-    /// From the domains whose packets go elsewhere.
+    /// Doors from the domains whose packets go elsewhere.
     pub called: Vec<OwnedFd>,
 }
 
 /// A packet from elsewhere.
 pub struct Arriving {
-    /// The domain that it goes to,
+    /// The domain that it goes to.
     pub domain: String,
-    /// the node there,
+    /// The node in that domain.
     pub node: String,
-    /// and the input of that. What the packet itself says of both is not believed.
+    /// The input of that node. The node and input that the packet itself names are ignored.
     pub input: String,
-    /// So long its reply is waited for.
+    /// How long its reply is waited for.
     pub wait: Duration,
-    /// As [`Leaving::bytes`] were.
+    /// The bytes of the packet, the same as in [`Leaving::bytes`].
     pub bytes: Vec<u8>,
-    /// Gets the bytes of the reply; dropped if there will be none.
+    /// Gets the bytes of the reply; it is dropped if there will be no reply.
     pub answer: Box<dyn FnOnce(Vec<u8>) + Send>,
 }
 
-/// Carries packets. Dropped, it ends, and so does what is under way.
+/// Carries packets. Dropping it ends it, and cancels what is under way.
 pub struct Relay {
     /// `None` once it is to end.
     arrivals: Option<UnboundedSender<Arriving>>,
@@ -52,11 +53,11 @@ pub struct Relay {
 }
 
 impl Relay {
-    /// Begins. `take` gets what leaves the machine, and must not wait: all packets would. How many
-    /// may be under way is for who calls it to say.
+    /// Begins. `take` gets the packets that leave the machine, and must not wait: all packets would
+    /// wait with it. How many packets may be under way is for the caller to decide.
     ///
     /// # Errors
-    /// There is no thread to be had.
+    /// No thread can be started.
     pub fn begin(doors: RelayDoors, take: impl Fn(Leaving) + Send + 'static) -> io::Result<Relay> {
         let (sender, arrivals) = unbounded_channel();
         let runtime =
@@ -69,15 +70,15 @@ impl Relay {
         Ok(Relay { arrivals: Some(sender), thread: Some(thread) })
     }
 
-    /// Takes a packet from elsewhere; never waits. The reply is said by another thread.
+    /// Takes a packet from elsewhere; never waits. Another thread gives the reply.
     pub fn arrive(&self, packet: Arriving) {
         if let Some(arrivals) = &self.arrivals {
-            // Who has ended answers nobody: the packet is dropped, and so is who waits for it.
+            // If the relay has ended, the packet is dropped, and with it its `answer`.
             let _ = arrivals.send(packet);
         }
     }
 
-    /// Whether it has ended, by an error of ours.
+    /// Whether the relay has ended, which only a bug of ours can cause.
     pub fn has_ended(&self) -> bool {
         self.thread.as_ref().is_none_or(JoinHandle::is_finished)
     }
@@ -87,7 +88,7 @@ impl Drop for Relay {
     fn drop(&mut self) {
         self.arrivals.take();
         if let Some(thread) = self.thread.take() {
-            // Its panic was told on standard error.
+            // If the thread panicked, the panic was printed on standard error.
             let _ = thread.join();
         }
     }
@@ -118,7 +119,7 @@ async fn carry(
     }
 }
 
-/// Has the node that a packet is for answer it.
+/// Gives a packet to its node, and waits for the reply.
 async fn pass(caller: Option<Rc<Caller>>, packet: &Arriving) -> Result<(Reply, u64), Error> {
     let wrong = |what: &str| Error::new(what).with_status(502);
     let Some(Frame::Call(call)) = only(&packet.bytes) else {

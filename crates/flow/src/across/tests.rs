@@ -1,4 +1,4 @@
-//! Two domains in one process, and one whose other side is played by hand.
+//! Two domains in one process, and one domain whose other side the test plays.
 
 mod relayed;
 
@@ -32,7 +32,7 @@ use crate::{
     Pool, Program, Reply, Step, Value, input, make,
 };
 
-/// Longest that a flow may take: a hang.
+/// Longest that a flow may take; past it the flow hangs.
 const LIMIT: Duration = Duration::from_secs(20);
 
 static ACT: Kind = Kind {
@@ -65,8 +65,8 @@ impl FlowNode for Act {
     }
 }
 
-/// What can be read of a document: its number, that of the one in it, why a field of that is
-/// broken, and which fields were sent.
+/// What can be read of a document: its number, the number of the document in it, why a field of
+/// that one is broken, and which fields were sent.
 fn read(packet: &Value) -> Reply {
     let Value::Document(document) = packet else { panic!("no document") };
     let sent = document.names().iter().map(|name| Value::Bool(document.is_sent(name)));
@@ -77,7 +77,7 @@ fn read(packet: &Value) -> Reply {
     Ok(Some(Value::list(known.chain(sent))))
 }
 
-/// A request of which one field cannot be made; whether another one stands in it.
+/// A request of which one field cannot be made. The flag says whether it contains another request.
 #[derive(Debug)]
 struct Asked(bool);
 
@@ -250,7 +250,7 @@ fn after_a_close_packets_are_refused_and_what_is_under_way_is_answered() {
     });
 }
 
-/// The other side, by hand.
+/// The other side, played by the test.
 struct ByHand {
     door: OwnedFd,
     stream: Option<UnixStream>,
@@ -295,7 +295,7 @@ fn when_the_other_side_ends_who_waits_hears_it_and_the_next_process_is_found() {
         let hello = Frame::Hello.bytes().expect("short");
         let error = here.send(Value::Null).await.expect_err("nobody is there");
         assert_eq!(error.status(), 503);
-        // Garbage, a lie of a length, and a plain end.
+        // Garbage, a false length, and a plain end.
         for end in [&b"\x01\0\0\0\xff"[..], b"\xff\xff\xff\xff", b""] {
             there.take().await;
             there.say(&hello);
@@ -315,7 +315,7 @@ fn when_the_other_side_ends_who_waits_hears_it_and_the_next_process_is_found() {
     });
 }
 
-/// One whose texts are copied out of its frame.
+/// A value whose texts are copied out of its frame.
 fn long() -> Value {
     Value::list([Value::text("x".repeat(5000)), Value::Bytes(vec![7; 5000].into())])
 }
@@ -357,7 +357,8 @@ fn frames_are_what_they_were_and_nothing_else_is_one() {
         let at = random.usize(4..bytes.len());
         bytes[at] = random.u8(..);
         bytes.truncate(random.usize(at..=bytes.len()));
-        // It is a frame, none, or an error; never a panic, also of what is read later.
+        // The result is a frame, no frame or an error, never a panic; reading the packet later must
+        // not panic either.
         if let Ok(Some(Frame::Call(SentPacket { packet, .. }))) = Frame::take(&mut bytes) {
             let _ = packet.resolve();
         }

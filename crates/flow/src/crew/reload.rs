@@ -1,5 +1,5 @@
-//! An edited graph in a domain's process: the crew prepares it on a thread of its own while flows
-//! go on, and swaps it in or drops it when the supervisor says so. Until then nothing of it serves.
+//! An edited graph in a domain's process. The crew prepares it on a thread of its own while flows
+//! go on, and swaps it in or drops it when the supervisor says so. Until then no part of it serves.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
@@ -20,27 +20,28 @@ use crate::make;
 
 /// How long a worker may take to make its nodes: more than the supervisor waits.
 const WORKER_WITHIN: Duration = Duration::from_secs(20);
-/// Workers swap at once unless something keeps them; then their answers are taken later.
+/// How long to wait for the workers' answers. Workers swap at once unless something keeps them;
+/// then their answers are taken at a later look.
 const SWAP_WITHIN: Duration = Duration::from_millis(20);
 
 /// The edits of a crew's graph.
 pub(crate) struct Reload {
     maker: Maker,
-    /// The newest edit that was looked at, and how far it is.
+    /// The newest edit that was looked at. `stage` says how far it is.
     number: u32,
     stage: Stage,
 }
 
 enum Stage {
-    /// Swapped in or dropped, or none has come yet.
+    /// The edit was swapped in or dropped, or no edit has come yet.
     Over,
-    /// Its thread tells the supervisor how it went.
+    /// A thread prepares it, and tells the supervisor the result.
     Preparing(JoinHandle<Option<Next>>),
-    /// Workers that have swapped say how many flows end in the graph before.
+    /// Workers that have swapped answer how many flows are still to end in the old graph.
     Swapping { answers: Receiver<u64>, missing: usize, flows: u64 },
 }
 
-/// What takes the place of the graph and of what its sources hold.
+/// What replaces the graph and what its sources hold.
 struct Next {
     graph: Graph,
     held: HeldBy,
@@ -48,7 +49,7 @@ struct Next {
 }
 
 impl Reload {
-    /// None yet.
+    /// No edit has come yet.
     pub(crate) fn new(
         shared: Arc<Shared>,
         workers: Vec<UnboundedSender<Order>>,
@@ -59,7 +60,7 @@ impl Reload {
         Reload { maker, number: 0, stage: Stage::Over }
     }
 
-    /// Does what the supervisor wishes; to be called again and again. Never waits for long.
+    /// Does what the supervisor wishes. To be called again and again; never waits for long.
     pub(crate) fn look(&mut self, board: &Board) {
         let Some((number, wish)) = board.edition() else { return };
         let is_next = number != self.number;
@@ -69,7 +70,7 @@ impl Reload {
             Stage::Preparing(thread) if !is_next && wish == Wish::Prepare => {
                 self.stage = Stage::Preparing(thread);
             }
-            // It has said that it is ready, and ends.
+            // The thread has said that the edit is ready, and is about to end.
             Stage::Preparing(thread) if !is_next && wish == Wish::Swap => {
                 match thread.join().ok().flatten() {
                     Some(next) => self.swap(next),
@@ -82,7 +83,7 @@ impl Reload {
         }
     }
 
-    /// The domain stops: nobody takes anything over any more.
+    /// The domain stops: no source will take over what others hold.
     pub(crate) fn end(&mut self) {
         self.maker.held.clear();
     }
@@ -104,12 +105,12 @@ impl Reload {
         self.order(|| Order::Swap(sender.clone()));
         drop(sender);
         (self.maker.graph, self.maker.held) = (next.graph, next.held);
-        // A supervisor that is gone ends this process soon.
+        // An error means that the supervisor is gone; then this process ends soon.
         let _ = announce(&self.maker.shared, next.addresses);
         self.count(answers, self.maker.workers.len(), 0);
     }
 
-    /// Takes the answers that are there, and tells the supervisor when there are all.
+    /// Takes the answers that are there, and tells the supervisor once all are there.
     fn count(&mut self, answers: Receiver<u64>, mut missing: usize, mut flows: u64) {
         while missing > 0
             && let Ok(more) = answers.recv_timeout(SWAP_WITHIN)
@@ -125,14 +126,14 @@ impl Reload {
 
     fn order(&self, order: impl Fn() -> Order) {
         for worker in &self.maker.workers {
-            // One that is gone has said why.
+            // A worker that is gone has already said why.
             let _ = worker.send(order());
         }
     }
 }
 
 impl Shared {
-    /// Tells the supervisor; one that is gone ends this process soon.
+    /// Tells the supervisor. If it is gone, this process ends soon.
     fn tell(&self, request: &Request) {
         if let Some(supervisor) = &self.setup.supervisor {
             let _ = supervisor.order(request);
@@ -160,7 +161,7 @@ impl Maker {
             return None;
         };
         if newest != number {
-            // It is withdrawn already.
+            // This edit was already withdrawn.
             return None;
         }
         let (next, refused) = match self.make(&text, &touched, &outside) {
@@ -196,7 +197,7 @@ impl Maker {
         Ok(Next { graph, held, addresses })
     }
 
-    /// As the domain's process did at its start.
+    /// Compiles the text as the domain's process did at its start.
     fn compile(&self, text: &str, outside: &[Brought]) -> Result<Graph, String> {
         let spec = &self.shared.setup.spec;
         let Spec { file, overrides, images, host, .. } = spec;
@@ -231,7 +232,7 @@ impl Maker {
         for (worker, parts) in self.workers.iter().zip(parts) {
             let (graph, stay, answer) = (graph.clone(), Arc::clone(stay), answer.clone());
             let preparation = Preparation { graph, stay, parts, answer };
-            // One that is gone gives no answer.
+            // A worker that is gone gives no answer, which the loop below notices.
             let _ = worker.send(Order::Prepare(Box::new(preparation)));
         }
         drop(answer);
@@ -243,8 +244,8 @@ impl Maker {
     }
 }
 
-/// Whether two flow nodes of one name are made of the same kind and values, wherever in the text
-/// these stand.
+/// Whether two flow nodes of one name have the same kind and parameter values, regardless of their
+/// place in the text.
 pub fn is_same(old: &Node, new: &Node) -> bool {
     let same_value = |(old, new): (&ParameterValue, &ParameterValue)| match (old, new) {
         (ParameterValue::Yaml(old), ParameterValue::Yaml(new)) => item_json(old) == item_json(new),

@@ -24,11 +24,11 @@ use crate::{FlowEntry, Lens, MessageInput, MessageOutput, Opened, Pool};
 pub(crate) struct Graph {
     pub(crate) plan: Arc<Plan>,
     pub(crate) nodes: Arc<[usize]>,
-    /// Its resources, open.
+    /// Its resources, already open.
     pub(crate) opened: ByName,
 }
 
-/// What sources have opened for one worker, each with its name.
+/// What sources have opened for one worker, each with the source's name.
 pub(crate) type Parts = Vec<(String, Box<dyn Opened>)>;
 
 /// What a crew is made of.
@@ -41,25 +41,25 @@ pub struct Setup {
     pub domain: usize,
     /// Its flow nodes, by index of the plan.
     pub nodes: Vec<usize>,
-    /// Makes its nodes; the plan was made from the same.
+    /// Makes its nodes; the plan was made from the same table.
     pub table: Vec<FlowEntry>,
-    /// All kinds of the program: what an edited graph is compiled with.
+    /// All kinds of the program; an edited graph is compiled with them.
     pub kinds: Vec<&'static Kind>,
     /// Threads among which sources and connections are divided.
     pub workers: usize,
     /// Threads for work that blocks.
     pub blocking: PoolSize,
-    /// Ends of links to the core, by node and port.
+    /// Ends of links from the core, by node and port.
     pub inputs: BTreeMap<(usize, usize), MessageInput>,
-    /// As above.
+    /// Ends of links into the core, by node and port.
     pub outputs: BTreeMap<(usize, usize), Vec<MessageOutput>>,
-    /// Doors to other domains that its packets go to, by their index of the plan.
+    /// Doors to other domains that its packets go to, by the domain's index of the plan.
     pub calls: BTreeMap<usize, OwnedFd>,
     /// Doors from domains whose packets it takes.
     pub called: Vec<OwnedFd>,
-    /// Who starts and watches this domain.
+    /// Starts and watches this domain.
     pub supervisor: Option<Supervisor>,
-    /// How people see its packets; `None`: they cannot.
+    /// How people see its packets; `None` if they cannot.
     pub lens: Option<Lens>,
     /// Says when the domain is to stop.
     pub halt: Arc<Halt>,
@@ -69,7 +69,8 @@ pub struct Setup {
 
 /// What all workers are made of.
 pub(crate) struct Shared {
-    /// That of the start: it numbers the nodes towards the supervisor, and the ends of links.
+    /// The graph of the start. Its indices name nodes towards the supervisor, and the ends of
+    /// links.
     pub(crate) graph: Graph,
     pub(crate) setup: Setup,
     pub(crate) pool: Pool,
@@ -86,17 +87,18 @@ impl Shared {
     }
 }
 
-/// What a worker is told.
+/// An order to a worker.
 pub(crate) enum Order {
     /// To let flows begin.
     Serve,
     /// To make the nodes of an edited graph.
     Prepare(Box<Preparation>),
-    /// To let flows begin in it, and to say how many end in the one before.
+    /// To let flows begin in the edited graph, and to answer how many are still to end in the old
+    /// one.
     Swap(mpsc::Sender<u64>),
-    /// To drop it.
+    /// To drop the edited graph.
     Withdraw,
-    /// To let none begin any more, and to end with those that have.
+    /// To let no more flows begin, and to end once those that have begun have ended.
     Stop,
 }
 
@@ -105,9 +107,9 @@ pub(crate) struct Preparation {
     pub(crate) graph: Graph,
     /// Sources that go on as they are.
     pub(crate) stay: Arc<[String]>,
-    /// The others.
+    /// What all other sources have opened for this worker.
     pub(crate) parts: Parts,
-    /// Takes why its nodes cannot be made, if they cannot.
+    /// Gets the result: whether its nodes could be made, and otherwise why not.
     pub(crate) answer: mpsc::Sender<Result<(), String>>,
 }
 

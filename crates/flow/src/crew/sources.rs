@@ -1,5 +1,5 @@
-//! The sources of a domain: opened for all workers, each serving its part; and what becomes of them
-//! when an edited graph takes the place of the one that runs.
+//! The sources of a domain. They are opened for all workers, and each worker serves its part. Also
+//! what becomes of them when an edited graph replaces the running one.
 
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
@@ -19,7 +19,7 @@ use crate::crew::shared::{Graph, Parts, Shared, at, refused};
 use crate::entry::{Make, entry};
 use crate::{Held, Local, Outlet, Program, StopSignal, Stopper};
 
-/// Kind and name of each source, and what another one in its place may take over.
+/// Kind and name of each source, and what its replacement may take over.
 pub(crate) type HeldBy = BTreeMap<(&'static str, String), Vec<Held>>;
 
 /// Sources that are open: the part of each worker, and what they hold.
@@ -32,8 +32,8 @@ pub(crate) struct OpenSources {
 /// Where people reach sources, each with its node by index of the plan.
 pub(crate) type Addresses = Vec<(usize, String)>;
 
-/// Opens the sources of a graph that `is_new` lets through; `before` is held by those that they
-/// take the place of.
+/// Opens the sources of a graph that `is_new` lets through; `before` is what the sources that they
+/// replace hold.
 ///
 /// # Errors
 /// The node that cannot be made or opened, and why.
@@ -69,10 +69,10 @@ pub(crate) fn open(
     Ok(OpenSources { parts, held, addresses })
 }
 
-/// Says where people reach sources, once it is sure that they will serve.
+/// Says where people reach sources, once it is certain that they will serve.
 ///
 /// # Errors
-/// The node of which the supervisor does not take that, and why.
+/// The node whose address the supervisor does not take, and why.
 pub(crate) fn announce(shared: &Shared, addresses: Addresses) -> Result<(), (usize, Fault)> {
     let Some(supervisor) = &shared.setup.supervisor else { return Ok(()) };
     for (node, address) in addresses {
@@ -87,9 +87,9 @@ pub(crate) struct Sources {
     program: Rc<Program>,
     shared: Arc<Shared>,
     serving: Vec<Serving>,
-    /// Those that an edit has stopped: they end when they can.
+    /// Sources that an edit has stopped; they end when they can.
     ending: Vec<Stopper>,
-    /// Those that serve, and those that end.
+    /// Futures of the sources that serve and of those that end.
     lives: JoinSet<()>,
     /// What serves other domains.
     called: Called,
@@ -103,7 +103,7 @@ struct Serving {
 }
 
 impl Sources {
-    /// None yet; their flows are to begin in `program`.
+    /// No sources yet; their flows are to begin in `program`.
     pub(crate) fn new(program: Rc<Program>, shared: Arc<Shared>) -> Sources {
         let called = Called::new(Rc::clone(&program), program.base.teller.clone());
         let (serving, ending, lives) = (Vec::new(), Vec::new(), JoinSet::new());
@@ -127,7 +127,7 @@ impl Sources {
             let outlet = Outlet::new(Rc::clone(&self.program), place);
             let (stopper, stop) = StopSignal::new();
             let (stopped, of) = (stop.clone(), outlet.clone());
-            // A panic before its first wait is caught with those behind it.
+            // As a boxed future, so that a panic before its first wait is caught like a later one.
             let serves = async move { part.serve(of, stop).await }.boxed_local();
             let (shared, program) = (Arc::clone(&self.shared), Rc::downgrade(&self.program));
             self.lives.spawn_local(live(name.clone(), serves, stopped, shared, program));
@@ -136,9 +136,10 @@ impl Sources {
     }
 
     /// From now on flows begin in `program`. The sources that `stay` names go on as they are, all
-    /// others stop, and those of `parts` begin. How many flows end in the program before.
+    /// others stop, and those of `parts` begin. Returns how many flows are still to end in the old
+    /// program.
     pub(crate) fn swap(&mut self, program: Rc<Program>, stay: &[String], parts: Parts) -> u64 {
-        // Those that have ended are over.
+        // Removes the sources that have ended.
         while self.lives.try_join_next().is_some() {}
         if self.lives.len() == self.serving.len() {
             self.ending.clear();
@@ -152,18 +153,18 @@ impl Sources {
             source.outlet.lead(&self.program, place);
         }
         self.serving = kept;
-        // One that had ended before has no outlet any more.
+        // A source that had ended before has no outlet any more.
         let ending = stop.iter().filter(|source| source.outlet.is_shared()).count();
         stop.iter().for_each(|source| source.stopper.make_way());
         self.ending.extend(stop.into_iter().map(|source| source.stopper));
         self.begin(parts);
         before.retirement.begin();
-        // Beside our own and those of sources that end, each is a flow's.
+        // Each reference belongs to a flow, except our own and those of sources that end.
         (Rc::strong_count(&before) - 1 - ending) as u64
     }
 
-    /// Tells all to stop, and waits until they have ended, with the flows that they had begun and
-    /// the children of these.
+    /// Tells all sources to stop. Waits until they have ended, and also the flows that they had
+    /// begun and the children of these flows.
     pub(crate) async fn end(&mut self) {
         let serving = self.serving.drain(..).map(|source| source.stopper);
         serving.chain(self.ending.drain(..)).for_each(|stopper| stopper.end());
@@ -175,9 +176,9 @@ impl Sources {
     }
 }
 
-/// A source's life in this worker. It ends in order only after the stop; all else is the domain's
-/// fault, a panic too. Of a source that an edit has stopped it is only told: the graph does without
-/// it.
+/// A source's life in this worker. It may end only after the stop; any other end, also a panic, is
+/// the domain's fault. If an edit has stopped the source, its failure is only logged: the graph
+/// does without it.
 async fn live(
     name: String,
     serves: Local<'static, Result<(), Fault>>,

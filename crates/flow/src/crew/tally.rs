@@ -1,4 +1,5 @@
-//! How many threads a pool has, and what all workers have counted, told twice a second.
+//! Tells the supervisor, twice a second, how many threads the pool has and what all workers have
+//! counted.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,8 +17,8 @@ use crate::pool::PoolKeeper;
 /// How often the supervisor is told.
 const SPACING: Duration = Duration::from_millis(500);
 
-/// Nodes in a request, so that it stays below what the supervisor takes: a node's figures take 700
-/// bytes at most beside its name.
+/// Nodes in a request, so that it stays below the supervisor's limit: a node's figures take at most
+/// 700 bytes beside its name.
 const NODES_PER_REQUEST: usize = 4;
 
 /// The figures of a domain's flows.
@@ -27,12 +28,12 @@ pub(crate) struct Tally {
     supervisor: Option<Supervisor>,
     keeper: PoolKeeper,
     told: Instant,
-    /// Packets of each node by then.
+    /// Packets of each node at that time.
     packets: BTreeMap<String, u64>,
 }
 
 impl Tally {
-    /// Of these workers and this pool, told to this supervisor.
+    /// Tells this supervisor the figures of these workers and this pool.
     pub(crate) fn new(
         workers: Vec<Arc<Figures>>,
         keeper: PoolKeeper,
@@ -43,7 +44,8 @@ impl Tally {
         Tally { workers, clock, supervisor, keeper, told, packets }
     }
 
-    /// Looks after the pool, and tells the supervisor, if it is time, of the nodes that are there.
+    /// Keeps the pool at its size. If it is time, tells the supervisor the figures of the nodes
+    /// that exist now.
     pub(crate) fn tell_in_time(&mut self) {
         self.keeper.look();
         if self.told.elapsed() >= SPACING {
@@ -52,15 +54,16 @@ impl Tally {
         }
     }
 
-    /// Tells the supervisor, at the end too of nodes that have ended.
+    /// Tells the supervisor all figures; after the last flow also those of nodes that are gone.
     pub(crate) fn tell(&mut self) {
         let Some(supervisor) = self.supervisor.clone() else { return };
         for nodes in self.figures().chunks(NODES_PER_REQUEST) {
             let request = Request::Figures { nodes: nodes.to_vec() };
-            // Without a supervisor this process is about to end; that is not for figures to see.
+            // An error means that the supervisor is gone, and so this process is about to end.
+            // Others handle that.
             let _ = supervisor.order(&request);
         }
-        // As above.
+        // An error is ignored for the same reason.
         let _ = supervisor.order(&Request::Pool { pool: self.keeper.status() });
     }
 

@@ -29,14 +29,14 @@ use crate::path::run::taps::serve::serve;
 use crate::tell::Teller;
 use crate::{Figures, NodeContext, Program, make};
 
-/// How often a worker without work says that it lives, and the crew looks whether one does. One
-/// with work says so with every stretch of it that ends.
+/// How often an idle worker gives a sign of life, and how often the crew looks for one. A busy
+/// worker gives one at the end of every stretch of work.
 pub(crate) const BEAT: Duration = Duration::from_millis(100);
 
 /// Of the time that a domain has for its stop, flows get this part to end by themselves.
 const PATIENCE: f64 = 0.65;
-/// This part is for the others to end with an error that is answered. The rest is for nodes and
-/// threads to end in order, before the supervisor kills them.
+/// In this further part the remaining flows end with an error, which is answered. The rest of the
+/// time is for nodes and threads to end in order, before the supervisor kills them.
 const PATIENCE_AFTER: f64 = 0.1;
 
 /// What a worker is made of.
@@ -50,7 +50,7 @@ pub(crate) struct Post {
 }
 
 impl Post {
-    /// A worker's whole life. What it panics with outside of any node is the domain's fault.
+    /// A worker's whole life. A panic outside any node is the domain's fault.
     pub(crate) fn run(
         self,
         made: mpsc::Sender<Result<(), FaultAt>>,
@@ -79,13 +79,13 @@ impl Post {
         let (runtime, callers, program) = match begun {
             Ok(made) => made,
             Err(fault) => {
-                // The receiver is there until every worker has spoken.
+                // The receiver is there until every worker has reported.
                 let _ = made.send(Err(fault));
                 return;
             }
         };
         let _ = made.send(Ok(()));
-        // The crew waits until nobody is left to speak.
+        // The crew waits until every sender is dropped.
         drop(made);
         runtime.block_on(self.serve(Rc::new(program), &callers, &mut orders));
     }
@@ -128,7 +128,7 @@ impl Post {
         let shared = &*self.shared;
         let Node { name, kind, .. } = &graph.plan.nodes[node];
         let ports = 0..kind.ports.len();
-        // A node that an edit brought has no link to the core.
+        // A node that an edit added has no link to the core.
         let born = shared.born(name);
         let end = |port| born.map(|born| (born, port));
         NodeContext {
@@ -152,7 +152,7 @@ impl Post {
         }
     }
 
-    /// Serves from the first order until all flows have ended after the last one.
+    /// Serves from the first order until, after the last order, all flows have ended.
     async fn serve(
         mut self,
         program: Rc<Program>,
@@ -180,21 +180,21 @@ impl Post {
                 Some(Order::Withdraw) => next = None,
                 Some(Order::Swap(answer)) => {
                     if let Some((program, Preparation { stay, parts, .. })) = next.take() {
-                        // The crew waits for it, or is gone.
+                        // The crew waits for this answer, or is gone.
                         let _ = answer.send(sources.swap(Rc::new(program), &stay, parts));
                     }
                 }
-                // A crew that is gone means a stop too.
+                // If the crew is gone, the worker stops too.
                 Some(Order::Stop) | None => break,
             }
         }
-        // What is held goes on.
+        // Packets that people hold up go on.
         looks.into_iter().for_each(|looks| looks.abort());
         self.stop(&mut sources, &base).await;
         lives.abort();
     }
 
-    /// Lets people of this run look at packets, if this is the first worker.
+    /// Serves the people who look at packets of this run, if this is the first worker.
     fn serve_taps(&self, base: &Base) -> Option<JoinHandle<()>> {
         let Shared { setup, taps, .. } = &*self.shared;
         if self.number > 0 || setup.supervisor.is_none() || setup.lens.is_none() {
@@ -210,8 +210,8 @@ impl Post {
         }))
     }
 
-    /// Lets all flows end. Those that take too long end with an error, so that who asked hears of
-    /// the stop; what does not end then is dropped.
+    /// Lets all flows end. Those that take too long end with an error, so that their callers learn
+    /// of the stop. Flows that do not end even then are dropped.
     async fn stop(&self, sources: &mut Sources, base: &Base) {
         let (program, number) = (Rc::clone(sources.program()), self.number);
         let mut ended = pin!(sources.end());
@@ -246,7 +246,8 @@ impl Post {
             Ok(program) => (Some(program), Ok(())),
             Err(text) => (None, Err(text)),
         };
-        // Who prepares has waited long enough, or is gone: then it is withdrawn.
+        // An error means that the edit's thread has stopped waiting, or is gone; then the edit is
+        // withdrawn.
         let _ = preparation.answer.send(said);
         program.map(|program| (program, *preparation))
     }
@@ -256,7 +257,7 @@ fn no_door(error: io::Error) -> FaultAt {
     at(None, Fault::new(Cause::System, format_args!("cannot open a door to a domain: {error}")))
 }
 
-/// Says that the worker lives, also when there is nothing to do.
+/// Gives a sign of life, also when there is nothing to do.
 async fn beat(at_work: AtWork) {
     loop {
         at_work.end();

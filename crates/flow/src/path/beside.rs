@@ -1,5 +1,5 @@
-//! What a node goes on with beside its flow, when that has long had its reply: the elements of a
-//! stream, a connection. It is a child of the flow, with work of its own.
+//! What a node goes on with after its flow has had its reply, such as the elements of a stream or a
+//! connection. It is a child of the flow, with work of its own.
 
 use std::pin::pin;
 use std::rc::Rc;
@@ -15,12 +15,12 @@ use crate::{At, Error, Flow, FlowLimits};
 pub struct Offshoot {
     flow: Flow,
     node: usize,
-    /// It counts as one that is under way.
+    /// Counts as a child that is under way.
     _begun: Child,
 }
 
 impl<'a> At<'a> {
-    /// What goes on beside this flow, with so much work.
+    /// A child that goes on beside this flow, with this much work.
     ///
     /// # Errors
     /// Too many children of this worker are under way (503).
@@ -33,20 +33,20 @@ impl<'a> At<'a> {
         Ok(Offshoot { flow, node: self.node, _begun: begun })
     }
 
-    /// Waits until the worker stops, or an edit has brought another graph: what has no end of its
-    /// own ends then.
+    /// Waits until the worker stops, or an edit has replaced the graph. What would not end by
+    /// itself ends then.
     pub fn retired(self) -> impl Future<Output = ()> + 'a {
         self.flow.program.retirement.wait()
     }
 
-    /// Whether that is so already.
+    /// Whether the worker stops or the graph was replaced.
     pub fn is_retired(self) -> bool {
         self.flow.program.retirement.is_over()
     }
 }
 
 impl Offshoot {
-    /// What a source does from its own place, with so much work.
+    /// A child that goes on for a source, with this much work.
     ///
     /// # Errors
     /// As for [`At::beside`].
@@ -64,7 +64,7 @@ impl Offshoot {
         Ok(Offshoot { flow, node, _begun: begun })
     }
 
-    /// Does it. An error is counted as the node's, and told in the log.
+    /// Does the work. An error is counted as the node's, and logged.
     pub async fn run(self, work: impl AsyncFnOnce(At<'_>) -> Result<(), Error>) {
         let Offshoot { flow, node, .. } = &self;
         let (calls, entry) = (Calls::default(), flow.program.entry(*node));

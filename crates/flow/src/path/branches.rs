@@ -1,8 +1,8 @@
-//! The branches of a flow, and how one learns that none of the others can help it any more.
+//! The branches of a flow, and how a branch learns that no other branch can help it any more.
 //!
-//! A flow begins as one branch. Who sends several packets at once makes more of it, until their
-//! replies are back. A branch that waits for what only another one can bring is idle; when all are,
-//! nothing will ever come.
+//! A flow begins as one branch. A node that sends several packets at once makes more branches,
+//! until their replies are back. A branch that waits for something that only another branch can
+//! bring is idle. When all branches are idle, that will never come.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -17,20 +17,20 @@ use crate::path::turns::behind_the_others;
 /// The branches of a flow.
 #[derive(Default)]
 pub(crate) struct Branches {
-    /// Beside the one that every flow has.
+    /// Branches beside the one that every flow has.
     more: Cell<usize>,
     idle: Cell<usize>,
     changed: Notify,
 }
 
-/// How many replies one node, or one fan-out, waits for; and what lies around it.
+/// How many replies one node, or one fan-out, waits for; and the things around its packet.
 #[derive(Default)]
 pub(crate) struct Calls {
     open: Cell<usize>,
     around: Option<Rc<Around>>,
 }
 
-/// What a node has put around a packet, and what lay around that before.
+/// A thing that a node has put around a packet, and the things that were around it before.
 struct Around {
     thing: Rc<dyn Any>,
     outer: Option<Rc<Around>>,
@@ -43,30 +43,30 @@ pub(crate) struct Call<'a> {
 }
 
 impl Calls {
-    /// Those of a node further on.
+    /// The calls of a later node, with the same things around them.
     pub(crate) fn within(&self) -> Calls {
         Calls { open: Cell::new(0), around: self.around.clone() }
     }
 
-    /// Whether a reply is waited for.
+    /// Whether a reply is outstanding.
     pub(crate) fn is_open(&self) -> bool {
         self.open.get() > 0
     }
 
-    /// The same with something more around them.
+    /// The same with one more thing around them.
     pub(crate) fn around(&self, thing: Rc<dyn Any>) -> Calls {
         let around = Around { thing, outer: self.around.clone() };
         Calls { open: Cell::new(0), around: Some(Rc::new(around)) }
     }
 
-    /// What lies around, from the inside.
+    /// The things around the packet, innermost first.
     pub(crate) fn things(&self) -> impl Iterator<Item = &dyn Any> {
         let innermost = self.around.as_deref();
         successors(innermost, |around| around.outer.as_deref()).map(|around| &*around.thing)
     }
 
-    /// A packet is sent; its reply is back when what this returns is dropped. The first goes on as
-    /// the branch that sent it, each other one is a branch more.
+    /// Says that a packet is sent. Dropping the result says that its reply is back. The first
+    /// packet goes on in the branch that sent it; each further one is a new branch.
     pub(crate) fn begin<'a>(&'a self, branches: &'a Branches) -> Call<'a> {
         let open = self.open.replace(self.open.get() + 1);
         if open > 0 {
@@ -95,26 +95,26 @@ impl Branches {
         }
     }
 
-    /// Lets all look again that wait in this flow.
+    /// Lets everything that waits in this flow look again.
     pub(crate) fn wake_all(&self) {
         self.changed.notify_waiters();
     }
 
-    /// Waits until one of them is to look again.
+    /// Waits until the branches are to look again.
     pub(crate) fn changed(&self) -> Notified<'_> {
         self.changed.notified()
     }
 
-    /// Lets idle branches look again if no other one is left: before that they wait for a packet,
-    /// and not for each other, of whom there may be many.
+    /// Lets idle branches look again if all are idle. While some branch is not idle, they wait for
+    /// its packet, and waking them, of whom there may be many, would be in vain.
     fn wake_if_none_is_left(&self) {
         if self.idle.get() > self.more.get() {
             self.changed.notify_waiters();
         }
     }
 
-    /// Waits until `is_there`, for what another branch brings and says with [`Branches::wake`];
-    /// false as soon as none can.
+    /// Waits until `is_there`, for something that another branch brings and signals with
+    /// [`Branches::wake`]. `false` as soon as no branch can bring it.
     pub(crate) async fn wait(&self, is_there: impl Fn() -> bool) -> bool {
         let _idle = Idle::new(self);
         let mut others_had_a_turn = false;
@@ -129,7 +129,7 @@ impl Branches {
             } else if others_had_a_turn {
                 return false;
             } else {
-                // Some branch may just begin another, or have been woken.
+                // Some branch may be about to begin another, or may have been woken.
                 others_had_a_turn = true;
                 behind_the_others().await;
             }
@@ -137,7 +137,7 @@ impl Branches {
     }
 }
 
-/// A branch that is idle, until this is dropped.
+/// A branch that is idle until this is dropped.
 struct Idle<'a>(&'a Branches);
 
 impl<'a> Idle<'a> {
@@ -189,7 +189,7 @@ mod tests {
         let (branches, calls, given_up) = (Branches::default(), Calls::default(), Cell::new(0));
         let waits = |call| async {
             let _call: Call<'_> = call;
-            // Whoever gives up brings what the other one waits for.
+            // A branch that gives up brings what the other one waits for.
             let is_there = branches.wait(|| given_up.get() > 0).await;
             if !is_there {
                 given_up.set(given_up.get() + 1);

@@ -7,8 +7,9 @@ use tokio::sync::Notify;
 
 use crate::Error;
 
-/// So many children of a worker are under way at once: some ten megabytes of flows. A fork past
-/// that is an error, for a graph that forks faster than its children end would never stop growing.
+/// Most children of a worker that are under way at once: about ten megabytes of flows. A fork past
+/// that is an error, because a graph that forks faster than its children end would grow without
+/// limit.
 const CHILDREN_MAX: usize = 10_000;
 
 /// The children of a worker that are under way.
@@ -19,10 +20,10 @@ pub(crate) struct Children {
 }
 
 impl Children {
-    /// A child begins; it is under way until what this returns is dropped.
+    /// A child begins. It is under way until the result is dropped.
     ///
     /// # Errors
-    /// Too many are (503).
+    /// Too many children are under way (503).
     pub(crate) fn begin(self: &Rc<Children>) -> Result<Child, Error> {
         if self.open.get() == CHILDREN_MAX {
             return Err(too_many());
@@ -31,12 +32,12 @@ impl Children {
         Ok(Child(Rc::clone(self)))
     }
 
-    /// How many are under way.
+    /// How many children are under way.
     pub(crate) fn open(&self) -> usize {
         self.open.get()
     }
 
-    /// Waits until none is.
+    /// Waits until no child is under way.
     pub(crate) async fn all_ended(&self) {
         while self.open.get() > 0 {
             self.ended.notified().await;

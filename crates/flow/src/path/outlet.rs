@@ -32,19 +32,19 @@ impl Outlet {
         *self.0.borrow_mut() = Current { program: Rc::clone(program), node };
     }
 
-    /// Whether anybody else has it.
+    /// Whether a clone of it still exists.
     pub(crate) fn is_shared(&self) -> bool {
         Rc::strong_count(&self.0) > 1
     }
 
     /// Begins a flow with a packet at output `port` (index into the kind's ports), and waits for
-    /// its reply. Dropped before that, the flow is cancelled. Its deadline counts from its first
-    /// wait.
+    /// its reply. If this future is dropped before that, the flow is cancelled. The flow's deadline
+    /// counts from its first wait.
     pub async fn open(&self, port: usize, packet: Value, limits: impl Into<FlowLimits>) -> Reply {
         self.begin(limits.into()).open(port, packet).await
     }
 
-    /// Begins a flow that pays for what the source does with its reply, too.
+    /// Begins a flow. What the source does with the reply may also draw from the flow's work.
     pub fn begin(&self, limits: FlowLimits) -> Begun {
         let current = self.0.borrow();
         let flow = Flow::new(Rc::clone(&current.program));
@@ -52,8 +52,8 @@ impl Outlet {
         Begun { flow, source: current.node }
     }
 
-    /// What goes on in the newest program, with so much work, and sends packets through the outputs
-    /// of the source.
+    /// A child that goes on in the newest program, with this much work, and sends packets through
+    /// the outputs of the source.
     ///
     /// # Errors
     /// Too many children of this worker are under way (503).
@@ -62,53 +62,54 @@ impl Outlet {
         Offshoot::of_source(&current.program, current.node, work)
     }
 
-    /// Waits until what is under way in this worker must end, for its domain does: whoever still
-    /// waits for an answer is told so now.
+    /// Waits until everything that is under way in this worker must end because its domain ends.
+    /// Whoever still waits for an answer must be told so now.
     pub async fn must_end(&self) {
         let closing = Rc::clone(&self.0.borrow().program.base.closing);
         closing.wait().await;
     }
 
-    /// What to wait for before a flow is begun for this connection (a number that the source has
-    /// for it): the worker looks around between flows that compute. `None`: it may begin at once.
+    /// What to wait for before a flow is begun for this connection (a number that the source gives
+    /// it): between flows that compute, the worker looks at sockets and clocks. `None` if the flow
+    /// may begin at once.
     #[inline]
     pub fn turn(&self, connection: usize) -> Option<Local<'static, ()>> {
         self.0.borrow().program.base.turns.wait(connection)
     }
 
-    /// Whether flows wait for their turn for longer than that: then the worker has more to do than
-    /// it can.
+    /// Whether flows have waited for their turn for longer than `limit`: then the worker has more
+    /// to do than it can.
     #[inline]
     pub fn is_behind(&self, limit: Duration) -> bool {
         self.0.borrow().program.base.turns.is_behind(limit)
     }
 
-    /// Whether a packet at output `port` may come to what ends the run or tells of it.
+    /// Whether a packet at output `port` may come to a node that ends the run or tells of it.
     pub fn is_reserved(&self, port: usize, packet: &Value) -> bool {
         let current = self.0.borrow();
         current.program.is_reserved(current.node, port, packet)
     }
 
-    /// Counts what the source did not take, for want of room.
+    /// Counts something that the source refused because there was no room.
     pub fn refused(&self) {
         let current = self.0.borrow();
         current.program.entry(current.node).figures().refused();
     }
 
-    /// Says that the worker has come further, for a source whose work is more than flows.
+    /// Gives a sign of the worker's life, for a source that also works outside flows.
     #[inline]
     pub fn lives(&self) {
         self.0.borrow().program.base.at_work.end();
     }
 
-    /// Tells the log of an error that the source itself met with a reply.
+    /// Logs an error of the source itself in handling a reply.
     pub fn tell(&self, error: &Error) {
         let current = self.0.borrow();
         Flow::new(Rc::clone(&current.program)).tell(current.node, error);
     }
 
-    /// Ends the run: the job that it was for is done, or has failed with this. Every domain stops
-    /// in order, and the exit status of the run tells. Outside a run it does nothing.
+    /// Ends the run: its job is done, or has failed with `error`. Every domain stops in order, and
+    /// the exit status of the run tells which it was. Outside a run it does nothing.
     ///
     /// # Errors
     /// The supervisor does not answer.
@@ -122,12 +123,12 @@ impl Outlet {
         said.and_then(|said| said).map(drop).map_err(refused)
     }
 
-    /// Threads for what blocks.
+    /// Threads for work that blocks.
     pub fn pool(&self) -> Pool {
         self.0.borrow().program.pool.clone()
     }
 
-    /// Tells the log what is to be known of the source.
+    /// Writes a line about the source to the log.
     pub fn say(&self, what: fmt::Arguments<'_>) {
         let current = self.0.borrow();
         let name = current.program.entry(current.node).name();
@@ -156,7 +157,7 @@ impl Begun {
         &self.flow
     }
 
-    /// Says what the source made of the reply, in HTTP's terms; for spans.
+    /// Notes, for spans, the HTTP status that the source made of the reply.
     #[inline]
     pub fn answered(&self, status: u16) {
         if let Some(trace) = self.flow.trace() {
@@ -164,7 +165,7 @@ impl Begun {
         }
     }
 
-    /// Counts and tells an error that the source itself met with the reply.
+    /// Counts and logs an error of the source itself in handling the reply.
     pub fn fail(&self, error: &Error) {
         self.flow.program.entry(self.source).figures().failed();
         self.flow.trace_failed(error);
@@ -172,56 +173,56 @@ impl Begun {
     }
 }
 
-/// What a source is told.
+/// What a source is told to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd)]
 enum Word {
     /// To begin flows.
     Serve,
-    /// To stop: an edit has brought another one, which serves whoever comes.
+    /// To stop: an edit has put another source in its place, which serves new callers.
     Yield,
     /// To stop: nobody serves any more.
     End,
 }
 
-/// Tells a source when it is to stop.
+/// The source's end: says when it is to stop.
 #[derive(Clone)]
 pub struct StopSignal(watch::Receiver<Word>);
 
-/// Says it.
+/// The other end: tells the source to stop.
 pub struct Stopper(watch::Sender<Word>);
 
 impl StopSignal {
-    /// A stop, and what says it.
+    /// The two ends of a stop.
     pub fn new() -> (Stopper, StopSignal) {
         let (sender, receiver) = watch::channel(Word::Serve);
         (Stopper(sender), StopSignal(receiver))
     }
 
-    /// Whether it is to stop.
+    /// Whether the source is to stop.
     pub fn is_set(&self) -> bool {
         *self.0.borrow() > Word::Serve
     }
 
-    /// Whether the domain goes on without it, after an edit: nothing hurries then.
+    /// Whether the domain goes on without the source, after an edit: then there is no hurry.
     pub fn yields(&self) -> bool {
         *self.0.borrow() == Word::Yield
     }
 
-    /// Waits until it is to stop.
+    /// Waits until the source is to stop.
     pub async fn wait(&mut self) {
-        // A sender that is gone says no more: that is a stop too.
+        // An error means that the sender is gone, which also means stop.
         let _ = self.0.wait_for(|word| *word > Word::Serve).await;
     }
 
     /// Waits until nobody serves any more.
     pub async fn wait_for_end(&mut self) {
-        // As above.
+        // An error means that the sender is gone, which also means the end.
         let _ = self.0.wait_for(|word| *word == Word::End).await;
     }
 }
 
 impl Stopper {
-    /// Nobody is to serve any more. A source that has ended need not hear it.
+    /// Nobody is to serve any more. It does not matter if the source has already ended.
     pub fn end(&self) {
         self.0.send_replace(Word::End);
     }

@@ -1,5 +1,5 @@
-//! A program: the flow nodes of a domain in one worker, and where their outputs lead. Made once;
-//! flows only follow it.
+//! A program: the flow nodes of a domain in one worker, and where their outputs lead. It is made
+//! once; flows only follow it.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -44,7 +44,7 @@ pub struct Program {
     pub(crate) pool: Pool,
     /// Whether anybody asks for spans.
     pub(crate) is_traced: bool,
-    /// Whether what has no end is to end.
+    /// Says when what would not end by itself is to end.
     pub(crate) retirement: Retirement,
 }
 
@@ -53,26 +53,26 @@ pub(crate) struct Entry {
     name: ByteString,
     /// `None` for a source, which takes no packets.
     node: Option<Box<dyn FlowNode>>,
-    /// For each output where it leads.
+    /// Where each output leads.
     links: Vec<Vec<Target>>,
     /// The output that gets this node's errors, if it leads anywhere.
     error: Option<usize>,
     figures: Arc<NodeFigures>,
-    /// What the crew knows it by.
+    /// The number by which the crew knows it.
     mark: u32,
     kind: &'static Kind,
 }
 
-/// A node by its index of the plan, `None` for a source; and what it may use.
+/// A node: its index of the plan, the node itself (`None` for a source), and what it may use.
 pub(crate) type Part = (usize, Option<Box<dyn FlowNode>>, NodeContext);
 
-/// Makes what stands for an input of a node that is in another domain; `None`: nothing can.
+/// Makes the node that stands in for an input of a node in another domain; `None` if nothing can.
 pub(crate) type StandIn = Rc<dyn Fn(&Plan, End) -> Option<Box<dyn FlowNode>>>;
 
-/// What a program is made with, beside its nodes; the programs of a worker share it.
+/// What a program needs beside its nodes; the programs of a worker share it.
 #[derive(Clone)]
 pub(crate) struct Base {
-    /// The next flow's number, and how far it is to the one after it.
+    /// The next flow's number, and the step from it to the following one.
     ids: Rc<Cell<u64>>,
     ids_step: u64,
     pub(crate) clock: Clock,
@@ -83,18 +83,18 @@ pub(crate) struct Base {
     pub(crate) teller: Teller,
     pub(crate) at_work: AtWork,
     pub(crate) turns: Rc<Turns>,
-    /// Whether this worker's flows must end now, for its domain does.
+    /// Says when this worker's flows must end because its domain ends.
     pub(crate) closing: Rc<Retirement>,
-    /// Who watches this domain; `None` outside a run.
+    /// Watches this domain; `None` outside a run.
     pub(crate) supervisor: Option<Supervisor>,
-    /// What stands for nodes of other domains.
+    /// Makes the nodes that stand in for nodes of other domains.
     pub(crate) stand_in: StandIn,
     /// Whether anybody looks at packets.
     pub(crate) is_looked_at: Arc<AtomicBool>,
 }
 
 impl Base {
-    /// That of worker `number` of `workers`.
+    /// The base of worker `number` of `workers`.
     pub(crate) fn new(
         (number, workers): (usize, usize),
         clock: Clock,
@@ -126,8 +126,8 @@ impl Base {
 }
 
 impl Program {
-    /// Puts the nodes together; `nodes` are those of one domain, by index of the plan, each with
-    /// what it may use.
+    /// Joins the nodes; `nodes` are those of one domain, by index of the plan, each with what it
+    /// may use.
     pub(crate) fn new(plan: &Plan, nodes: Vec<Part>, base: &Base, pool: Pool) -> Program {
         let places: HashMap<usize, usize> =
             nodes.iter().enumerate().map(|(place, (index, ..))| (*index, place)).collect();
@@ -190,14 +190,14 @@ impl Program {
         ids.replace(ids.get() + ids_step)
     }
 
-    /// How many flows are under way in all that this worker's sources have begun, and children.
+    /// How many flows are under way: those that this worker's sources have begun, and children.
     pub(crate) fn flows(&self) -> u64 {
         let sources = self.entries.iter().filter(|entry| entry.node.is_none());
         let begun: u64 = sources.map(|source| source.figures.waiting()).sum();
         begun + self.base.children.open() as u64
     }
 
-    /// Where packets for an input of a node go in.
+    /// The place and the input at which packets for an input of a node enter.
     pub(crate) fn entrance(&self, node: &str, input: &str) -> Option<(usize, usize)> {
         let node = self.find(node)?;
         let entry = self.entry(node);
@@ -211,8 +211,8 @@ impl Program {
         self.entries.iter().position(|entry| entry.name == *name)
     }
 
-    /// Whether a packet that leaves a node through this output may come to what ends the run or
-    /// tells of it.
+    /// Whether a packet that leaves a node through this output may come to a node that ends the run
+    /// or tells of it.
     pub(crate) fn is_reserved(&self, node: usize, port: usize, packet: &Value) -> bool {
         let mut seen = vec![false; self.entries.len()];
         let mut next: Vec<usize> = self.targets(node, port).iter().map(|it| it.node).collect();
@@ -257,7 +257,7 @@ impl Program {
         self.base.clock.ticks()
     }
 
-    /// Whether a flow that has had the worker since `begun`, in ticks, has had it for a slice.
+    /// Whether a flow that has had the worker since `begun` (in ticks) has used up its slice.
     #[inline]
     pub(crate) fn is_slice_over(&self, begun: u64, now: u64) -> bool {
         now.wrapping_sub(begun) > self.base.slice_ticks
@@ -265,14 +265,14 @@ impl Program {
 }
 
 impl Entry {
-    /// What stands for a node of another domain.
+    /// The entry of a node that stands in for a node of another domain.
     fn stand_in(of: &Node, node: Box<dyn FlowNode>) -> Entry {
         Entry {
             name: of.name.as_str().into(),
             node: Some(node),
             links: Vec::new(),
             error: None,
-            // Those of the node itself are counted where it is.
+            // The node itself is counted in its own domain.
             figures: Arc::default(),
             mark: NOBODY,
             kind: of.kind,
@@ -300,7 +300,7 @@ impl Entry {
     /// The node.
     ///
     /// # Panics
-    /// For a source: the compiler lets no link lead to one.
+    /// If this is a source. The compiler lets no link lead to a source.
     #[inline]
     pub(crate) fn node(&self) -> &dyn FlowNode {
         self.node.as_deref().expect("no link leads to a source")
@@ -312,7 +312,7 @@ impl Entry {
         self.links.get(port).map_or(&[], Vec::as_slice)
     }
 
-    /// What the node says when it has had the time that it needs.
+    /// Waits for the time that the node needs, and returns its next step.
     pub(crate) async fn wait<'a>(&'a self, at: At<'a>, waiting: Local<'a, Step<'a>>) -> Step<'a> {
         let (_waits, at_work) = (self.figures.waits(), &at.flow.program.base.at_work);
         let mut waiting = AssertUnwindSafe(waiting).catch_unwind();
@@ -321,7 +321,7 @@ impl Entry {
             at_work.begin(self.mark);
             let polled = waiting.poll_unpin(context);
             at_work.end();
-            // One that waits for the reply of others hears it from them.
+            // A node that waits for replies learns of the end by these.
             if polled.is_pending()
                 && at.waits_itself()
                 && must_end.as_mut().poll(context).is_ready()
@@ -333,8 +333,8 @@ impl Entry {
         stepped.await.unwrap_or_else(|panic| self.panicked(at, &*panic))
     }
 
-    /// What becomes of a panic of the node: a failure. It is told here and once, for who takes the
-    /// error from the `error` port may tell nobody.
+    /// Turns a panic of the node into a failure. It is logged here, once, because a node behind the
+    /// `error` port may not report it.
     #[cold]
     pub(crate) fn panicked<'a>(&self, at: At<'a>, panic: &(dyn Any + Send)) -> Step<'a> {
         let error = Error::new(panics::take_or(panic)).of(&self.name);
@@ -342,7 +342,8 @@ impl Entry {
         Step::Fail(error.told())
     }
 
-    /// What becomes of an error of this node: a packet for its `error` port, else the answer.
+    /// Turns an error of this node into a packet for its `error` port, or into the answer if the
+    /// port leads nowhere.
     #[cold]
     pub(crate) fn failed(&self, error: Error) -> ControlFlow<Reply, (usize, Value)> {
         self.figures.failed();

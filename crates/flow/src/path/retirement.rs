@@ -1,10 +1,10 @@
-//! How what has no end of its own learns that it is to end.
+//! Tells what would not end by itself that it is to end.
 
 use std::cell::Cell;
 
 use tokio::sync::Notify;
 
-/// Whether a program still has flows that begin.
+/// Whether flows still begin in a program.
 #[derive(Default)]
 pub(crate) struct Retirement {
     is_over: Cell<bool>,
@@ -12,20 +12,20 @@ pub(crate) struct Retirement {
 }
 
 impl Retirement {
-    /// None begin any more.
+    /// From now on no flows begin.
     pub(crate) fn begin(&self) {
         self.is_over.set(true);
         self.over.notify_waiters();
     }
 
-    /// Whether that is so already.
+    /// Whether flows have already stopped to begin.
     pub(crate) fn is_over(&self) -> bool {
         self.is_over.get()
     }
 
-    /// Waits until then.
+    /// Waits until no flows begin any more.
     pub(crate) async fn wait(&self) {
-        // It hears of what comes from now on, even before it is polled.
+        // `notified` gets signals from now on, even before it is polled.
         let over = self.over.notified();
         if !self.is_over.get() {
             over.await;

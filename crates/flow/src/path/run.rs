@@ -1,7 +1,7 @@
 //! A flow, and the loop that takes it along its path.
 //!
-//! What a flow owns lives in one future, in one worker: to drop it is to cancel the flow, wherever
-//! it waits, and with it all branches of it. Only children that it forked go on.
+//! What a flow owns is in one future, in one worker. To drop that future is to cancel the flow and
+//! all its branches, wherever they wait. Only children that it forked go on.
 
 mod ending;
 pub(crate) mod taps;
@@ -32,7 +32,7 @@ use crate::{At, Document, Error, FlowLimits, Local, Reply, Step, Value, WORK_DEF
 use self::ending::Over;
 use self::traced::Watched;
 
-/// What looks at one packet may do so much: that of some hundred kilobytes.
+/// Work that a look at one packet may take, enough for a packet of about a hundred kilobytes.
 const EYE_WORK: u64 = 20_000;
 
 /// One isolated traversal of flow nodes by one packet, until its reply is back at the source.
@@ -41,37 +41,37 @@ pub struct Flow {
     pub(crate) program: Rc<Program>,
     /// What it may take.
     limits: Cell<FlowLimits>,
-    /// Known from when it waits for the first time, or asks.
+    /// Set when it waits for the first time, or when somebody asks.
     deadline: Cell<Option<Instant>>,
     budget: Budget,
     /// Since when it has had its worker, in ticks.
     turned: Cell<u64>,
     /// `None` until somebody sets a value.
     values: RefCell<Option<FlowValues>>,
-    /// What a node has left to the source.
+    /// What a node has left for the source.
     left: RefCell<Option<Box<dyn Any>>>,
-    /// Why it must end, and whether a node that waited has been told.
+    /// Why it must end. `is_heard` says whether a node that waited has been told.
     over: Cell<Over>,
     is_heard: Cell<bool>,
     /// The node that waited last.
     waits_in: Cell<Option<usize>>,
     pub(crate) branches: Branches,
-    /// Who looks at it, if anybody does.
+    /// What looks at it, if anything does.
     watched: OnceCell<Box<Watched>>,
 }
 
-/// Where a packet is on its way.
+/// Where a packet is now.
 struct Place<'a> {
     node: usize,
     calls: &'a Calls,
-    /// Since when the node has it, in ticks.
+    /// When the node got the packet, in ticks.
     begun: u64,
     /// The node's span, if anybody asks for spans.
     span: Option<Box<NodeSpan<'a>>>,
 }
 
 impl Place<'_> {
-    /// The node has this error.
+    /// The node has failed with this error.
     #[cold]
     fn failed(&mut self, error: &Error) {
         if let Some(span) = &mut self.span {
@@ -80,23 +80,23 @@ impl Place<'_> {
     }
 }
 
-/// What a node gets to go on with.
+/// What the loop goes on with.
 enum Turn<'a> {
     /// A packet at this input.
     Packet(usize, Value),
-    /// What it says after it has waited, or failed.
+    /// The step that a node gave after it had waited, or its failure.
     Step(Step<'a>),
 }
 
-/// How far a flow came by itself.
+/// How far a flow came without waiting.
 enum Started<'a> {
-    /// To its reply, at this time, in ticks.
+    /// It has its reply, since this time in ticks.
     Replied(Reply, u64),
-    /// What is left needs time. In a place of its own: a flow that never waits is small without.
+    /// The rest needs time. It is boxed, so that a flow that never waits stays small.
     Waits(Local<'a, Reply>),
 }
 
-/// Why a packet goes no further by itself.
+/// Why a packet goes no further without waiting.
 enum End<'a> {
     /// It is answered.
     Reply(Reply),
@@ -104,7 +104,7 @@ enum End<'a> {
     Wait(Local<'a, Step<'a>>),
     /// It goes to several nodes at once.
     Several(&'a [Target], Value),
-    /// It goes on when others have had their turn.
+    /// It goes on when other flows have had their turn.
     Turn(Target, Value),
 }
 
@@ -143,7 +143,7 @@ impl Flow {
     /// Draws from the work that this flow may do.
     ///
     /// # Errors
-    /// So much was not left (503).
+    /// Less than this was left (503).
     pub fn spend(&self, work: u64) -> Result<(), Error> {
         if self.budget.draw(work) { Ok(()) } else { Err(spent(self.limits.get().work)) }
     }
@@ -153,41 +153,41 @@ impl Flow {
         self.budget.left()
     }
 
-    /// From now on it may do so much.
+    /// From now on it may do this much work.
     pub fn allow(&self, work: u64) {
         self.limit(FlowLimits { work, ..self.limits.get() });
     }
 
-    /// Whether it has had its worker for a slice of time, and others wait for theirs.
+    /// Whether it has had its worker for a slice of time, so that others should have theirs.
     pub fn is_due(&self) -> bool {
         self.program.is_slice_over(self.turned.get(), self.program.ticks())
     }
 
-    /// Lets the others have the worker, if this flow has had it for a slice of time. Only where the
-    /// runtime runs it, or within [`Flow::in_time`], which begin a new slice; elsewhere it would
-    /// never go on.
+    /// Lets other flows have the worker, if this flow has had it for a slice of time. To be called
+    /// only within a run of this flow or within [`Flow::in_time`], which begin a new slice;
+    /// elsewhere it would wait for ever.
     pub async fn turn(&self) {
         while self.is_due() {
             yield_now().await;
         }
     }
 
-    /// A field of a document, for its price.
+    /// A field of a document. Its price is drawn from the flow's work.
     ///
     /// # Errors
-    /// As for [`Document::field`]; or the flow has done its work.
+    /// As for [`Document::field`]; or the flow has no work left.
     pub fn field(&self, document: &dyn Document, name: &str) -> Result<Value, Error> {
         self.spend(document.price(name))?;
         document.field(name)
     }
 
-    /// Makes the field of a document that takes long to make, if it has one, on a thread for what
-    /// blocks: at once for its price, for this worker cannot stop in the middle of it. What is
-    /// wrong with the field is told to whoever asks for it; also that the flow has too little work
-    /// left for it, for perhaps nobody asks.
+    /// If the packet is a document with a field that takes long to make, makes that field now, on a
+    /// thread for work that blocks, because this worker cannot stop in the middle of it. The price
+    /// is drawn at once. An error of the field is told to whoever asks for the field. That the flow
+    /// has too little work left for it is also told only then, because perhaps nobody asks.
     ///
     /// # Errors
-    /// Too much waits for such a thread already (503).
+    /// Too much work waits for such a thread already (503).
     pub async fn prepare(&self, packet: &Value) -> Result<(), Error> {
         let Some((document, field)) = heavy(packet) else { return Ok(()) };
         if document.price(field) > self.work_left() {
@@ -198,7 +198,7 @@ impl Flow {
         self.program.pool.run_slow(move || drop(document.field(field))).await
     }
 
-    /// A value with its documents made into mappings, for their price.
+    /// A value with its documents made into mappings. Their price is drawn from the flow's work.
     ///
     /// # Errors
     /// As for [`Flow::field`].
@@ -207,7 +207,7 @@ impl Flow {
         value.resolve()
     }
 
-    /// A value of this flow, or of the nearest parent that has one of this name.
+    /// The value of this name, of this flow or of the nearest parent that has one.
     pub fn get(&self, name: &str) -> Option<Value> {
         self.values.borrow().as_ref()?.get(name)
     }
@@ -217,18 +217,18 @@ impl Flow {
         self.values().set(name, value);
     }
 
-    /// All its values, for who cannot hold the flow itself.
+    /// All its values, for a caller that cannot hold the flow itself.
     pub fn values(&self) -> FlowValues {
         self.values.borrow_mut().get_or_insert_with(|| FlowValues::below(None)).clone()
     }
 
-    /// Leaves something to the source of this flow, which it may take when the reply is there: what
-    /// is no value, and stays in this worker.
+    /// Leaves something for the source of this flow, which may take it when the reply is there. It
+    /// is for things that are not values; they stay in this worker.
     pub fn leave(&self, thing: Box<dyn Any>) {
         *self.left.borrow_mut() = Some(thing);
     }
 
-    /// What was left to the source.
+    /// Takes what was left for the source.
     pub fn take_left(&self) -> Option<Box<dyn Any>> {
         self.left.take()
     }
@@ -242,7 +242,7 @@ impl Flow {
         child
     }
 
-    /// The same with work and time of its own.
+    /// A flow that sees the values of this one, with work and time of its own.
     pub(crate) fn child_of_its_own(&self, limits: FlowLimits) -> Flow {
         let child = Flow::new(Rc::clone(&self.program));
         child.limit(limits);
@@ -251,19 +251,20 @@ impl Flow {
         child
     }
 
-    /// One that sees what this one does, with a little work of its own: what looks at a packet for
-    /// others spends nothing of the flow's.
+    /// A flow that sees the values of this one, with a little work of its own: a look at a packet
+    /// for others draws nothing from this flow's work.
     pub(crate) fn eye(&self) -> Flow {
         self.child_of_its_own(FlowLimits { deadline: Duration::MAX, work: EYE_WORK })
     }
 
-    /// From now on it may take so much.
+    /// From now on these limits hold.
     pub(crate) fn limit(&self, limits: FlowLimits) {
         self.limits.set(limits);
         self.budget.allow(limits.work);
     }
 
-    /// Runs from the output of a source until the reply is there, and counts it as the source's.
+    /// Runs from the output of a source until the reply is there, and counts the flow as the
+    /// source's.
     pub(crate) async fn open(&self, source: usize, port: usize, packet: Value) -> Reply {
         let (calls, entry) = (Calls::default(), self.program.entry(source));
         let (figures, mut place) = (entry.figures(), self.place(&calls, source));
@@ -286,10 +287,11 @@ impl Flow {
         {
             return count(Err(error), self.program.ticks());
         }
-        // What it waited for is no computing, and no time of the first node.
+        // The time that it has waited is not counted as computing, nor as time of the first node.
         place.begun = self.program.ticks();
         let rest = match self.start(place, |place| self.begin(place, port, packet)) {
-            // The last node has just looked at the clock.
+            // `ended` is the time at which the last node ended, so no further look at the clock is
+            // needed.
             Started::Replied(reply, ended) => return count(reply, ended),
             Started::Waits(rest) => rest,
         };
@@ -297,7 +299,7 @@ impl Flow {
         count(reply, self.program.ticks())
     }
 
-    /// Runs from the output of a node until the reply is there, `limit` at most.
+    /// Runs from the output of a node until the reply is there, for at most `limit`.
     pub(crate) async fn run(
         &self,
         node: usize,
@@ -317,8 +319,8 @@ impl Flow {
         reply.inspect_err(|error| self.trace_failed(error))
     }
 
-    /// Runs from an input of a node until the reply is there, for who waits elsewhere, in a span of
-    /// that context.
+    /// Runs from an input of a node until the reply is there, for a caller in another domain, in a
+    /// span below `context`.
     pub(crate) async fn enter(
         &self,
         node: usize,
@@ -339,7 +341,7 @@ impl Flow {
         reply.inspect_err(|error| self.trace_failed(error))
     }
 
-    /// Begins with a packet at its place, in the span of the flow.
+    /// Begins with a packet at `place`, in the span of the flow.
     #[inline]
     fn start<'a>(
         &'a self,
@@ -364,7 +366,7 @@ impl Flow {
         })
     }
 
-    /// The same as `go_on`, until the flow must have ended.
+    /// The same as `go_on`, but stops when the flow must have ended.
     async fn go_on_in_time<'a>(&'a self, place: Place<'a>, end: End<'a>) -> Reply {
         self.in_time(pin!(self.go_on(place, end))).await
     }
@@ -389,7 +391,8 @@ impl Flow {
         rest.await
     }
 
-    /// Sends a packet from its place through an output, and takes it as far as it goes by itself.
+    /// Sends a packet from `place` through an output, and takes it as far as it goes without
+    /// waiting.
     #[inline]
     fn begin<'a>(&'a self, place: Place<'a>, port: usize, packet: Value) -> (Place<'a>, End<'a>) {
         match self.program.targets(place.node, port) {
@@ -403,7 +406,7 @@ impl Flow {
         Place { node, calls, begun: self.program.ticks(), span: None }
     }
 
-    /// Hands a packet to a node, and takes it on from there as far as it goes by itself.
+    /// Hands a packet to a node, and takes it on from there as far as it goes without waiting.
     #[inline]
     fn take<'a>(
         &'a self,
@@ -415,7 +418,7 @@ impl Flow {
         (place, end)
     }
 
-    /// Goes on with a packet that has come to an end by itself, until the reply is there.
+    /// Goes on from where a packet went no further without waiting, until the reply is there.
     async fn go_on<'a>(&'a self, mut place: Place<'a>, mut end: End<'a>) -> Reply {
         loop {
             let waiting = match end {
@@ -441,7 +444,7 @@ impl Flow {
         }
     }
 
-    /// Takes a packet as far as it goes by itself.
+    /// Takes a packet as far as it goes without waiting.
     fn go<'a>(&'a self, place: &mut Place<'a>, mut turn: Turn<'a>) -> End<'a> {
         loop {
             // A panic is a failure of the node that had the packet, in this flow alone.
@@ -458,7 +461,7 @@ impl Flow {
         }
     }
 
-    /// The loop that takes a packet from node to node, as far as none of them needs time.
+    /// The loop that takes a packet from node to node until a node needs time.
     fn walk<'a>(&'a self, place: &mut Place<'a>, turn: Turn<'a>) -> End<'a> {
         let program = &*self.program;
         let mut entry = program.entry(place.node);
@@ -467,7 +470,8 @@ impl Flow {
             Turn::Step(step) => step,
         };
         loop {
-            // Before it is taken apart: what it holds is large, and would be moved twice.
+            // Checked before the match below takes the step apart: its content is large, and would
+            // be moved twice.
             if !matches!(step, Step::Wait(_)) {
                 let ended = program.ticks();
                 entry.figures().record(ended.wrapping_sub(place.begun));
@@ -515,7 +519,7 @@ impl Flow {
         entry.node().handle(self.at(place), input, packet)
     }
 
-    /// The same in a span of the node, and before the eyes of taps; apart, so that the loop stays
+    /// The same with a span of the node and with taps; a separate function, so that the loop stays
     /// small without them.
     #[cold]
     #[inline(never)]
@@ -528,7 +532,7 @@ impl Flow {
         packet: Value,
     ) -> Step<'a> {
         let (at, trace) = (self.at(place), watched.trace.as_ref());
-        // That of the node before has ended.
+        // Ends the span of the node before.
         place.span = None;
         place.span = trace.and_then(|it| it.node(entry.name(), entry.kind().name, place.begun));
         let handle = || match &watched.taps {
@@ -563,8 +567,8 @@ impl Flow {
         join_replies(join_all(targets.iter().map(branch)).await)
     }
 
-    /// Tells the log of an error that ends this flow, begun by the node `by`. What whoever
-    /// asked did wrong is his own business.
+    /// Logs an error that ends this flow, begun by the node `by`. Errors of the caller (status
+    /// below 500) are not logged.
     pub(crate) fn tell(&self, by: usize, error: &Error) {
         if error.status() >= 500 && !error.is_told() {
             let (id, name) = (self.id, self.program.entry(by).name());
@@ -573,8 +577,8 @@ impl Flow {
     }
 }
 
-/// One reply of several: any error makes one error; of the rest nothing is nothing, one is itself,
-/// several are a list in their order.
+/// Joins several replies into one. Any errors make one error. Otherwise no value gives nothing, one
+/// value is the reply, and several values are a list in their order.
 pub fn join_replies(replies: Vec<Reply>) -> Reply {
     let (mut values, mut errors) = (Vec::new(), Vec::new());
     for reply in replies {
@@ -591,7 +595,7 @@ pub fn join_replies(replies: Vec<Reply>) -> Reply {
     }
 }
 
-/// The document and its field that takes long to make.
+/// The document, and its field that takes long to make, if there is one.
 fn heavy(packet: &Value) -> Option<(&Arc<dyn Document>, &'static str)> {
     let Value::Document(document) = packet else { return None };
     document.heavy().map(|field| (document, field))

@@ -1,9 +1,11 @@
-//! The turns of a worker. Flows that compute share it with its sockets, its clocks and each other.
+//! The turns of a worker. Flows that compute share the worker with its sockets, its clocks and each
+//! other.
 //!
-//! tokio looks at sockets and clocks after so many tasks, however long each of them took. So a
-//! source asks before it begins a flow. When flows have computed for as long as a turn lasts, what
-//! comes then waits until the worker has looked around: in a line for each connection, one of each
-//! in turn. Flows that wait for something else take no part in this.
+//! tokio looks at sockets and clocks after a fixed number of tasks, however long each of them took.
+//! So a source asks before it begins a flow. When flows have computed for as long as a turn lasts,
+//! new flows wait until the worker has looked at its sockets and clocks. They wait in a line for
+//! each connection, and go on one of each line in turn. Flows that wait for something else take no
+//! part in this.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, VecDeque};
@@ -18,26 +20,27 @@ use tokio::task::{spawn_local, yield_now};
 
 use crate::Local;
 
-/// So long flows compute before their worker looks at its sockets and clocks. Longer: a request
-/// that comes is seen later. Shorter: the looking itself, some microseconds, shows.
+/// How long flows compute before their worker looks at its sockets and clocks. If it is longer, a
+/// new request is seen later. If it is shorter, the cost of the look, some microseconds, begins to
+/// matter.
 const TURN: Duration = Duration::from_millis(10);
 
 /// The turns of a worker.
 pub(crate) struct Turns {
-    /// Ticks that flows have computed in this one.
+    /// Ticks that flows have computed in this turn.
     spent: Cell<u64>,
-    /// Ticks that it lasts.
+    /// Ticks that a turn lasts.
     turn: u64,
     waiting: RefCell<Lines>,
-    /// Whether somebody lets those that wait go on.
+    /// Whether `go_round` runs, which lets those that wait go on.
     goes_round: Cell<bool>,
 }
 
-/// Those that wait: a line for each connection.
+/// Flows that wait to begin: a line for each connection.
 #[derive(Default)]
 struct Lines {
     lines: HashMap<usize, VecDeque<Sender<()>>>,
-    /// The lines in turn, each with since when it is waiting for that.
+    /// The lines in the order of their turns, each with the time since when it has waited.
     order: VecDeque<(usize, Instant)>,
 }
 
@@ -49,15 +52,15 @@ impl Lines {
             self.order.push_back((line, Instant::now()));
         }
         waiting.push_back(sender);
-        // Whoever lets it go on is there until it has.
+        // `go_round` runs until nobody waits, so the sender is used before it is dropped.
         async move { drop(receiver.await) }
     }
 
-    /// Lets the first of the next line go on; false if none waits.
+    /// Lets the first flow of the next line go on; `false` if none waits.
     fn next(&mut self) -> bool {
         while let Some((line, _)) = self.order.pop_front() {
             let Some(waiting) = self.lines.get_mut(&line) else { continue };
-            // One that is gone hears nothing: then it is the turn of the one behind it.
+            // If a waiting flow is gone, it is the turn of the one behind it.
             let went_on = std::iter::from_fn(|| waiting.pop_front()).any(|it| it.send(()).is_ok());
             match waiting.is_empty() {
                 true => drop(self.lines.remove(&line)),
@@ -72,7 +75,7 @@ impl Lines {
 }
 
 impl Turns {
-    /// Those of a worker whose clock is this one.
+    /// The turns of a worker with this clock.
     pub(crate) fn new(clock: Clock) -> Turns {
         let turn = clock.ticks_of(TURN);
         Turns {
@@ -83,7 +86,7 @@ impl Turns {
         }
     }
 
-    /// A flow has computed for so many ticks.
+    /// A flow has computed for this many ticks.
     #[inline]
     pub(crate) fn spend(&self, ticks: u64) {
         self.spent.set(self.spent.get().saturating_add(ticks));
@@ -93,7 +96,7 @@ impl Turns {
         self.spent.get() >= self.turn
     }
 
-    /// What to wait for before a flow of this line begins; `None`: it may at once.
+    /// What to wait for before a flow of this line begins; `None` if it may begin at once.
     #[inline]
     pub(crate) fn wait(self: &Rc<Self>, line: usize) -> Option<Local<'static, ()>> {
         if !self.is_over() && !self.goes_round.get() {
@@ -110,7 +113,7 @@ impl Turns {
         Box::pin(self.waiting.borrow_mut().push(line))
     }
 
-    /// Whether the next flow has been waiting for its turn for longer than that.
+    /// Whether the next flow has been waiting for its turn for longer than `limit`.
     pub(crate) fn is_behind(&self, limit: Duration) -> bool {
         let waiting = self.waiting.borrow();
         waiting.order.front().is_some_and(|(_, since)| since.elapsed() > limit)
@@ -120,7 +123,7 @@ impl Turns {
     async fn go_round(self: Rc<Turns>) {
         loop {
             if self.is_over() {
-                // tokio goes on here after it has looked at sockets and clocks.
+                // tokio resumes this after it has looked at sockets and clocks.
                 yield_now().await;
                 self.spent.set(0);
             }
@@ -133,7 +136,7 @@ impl Turns {
     }
 }
 
-/// Goes on after all that is ready now, in this turn of tokio still.
+/// Goes on after all that is ready now, but still in this turn of tokio.
 pub(crate) async fn behind_the_others() {
     let mut has_waited = false;
     poll_fn(|context| {
@@ -154,7 +157,7 @@ mod tests {
     use super::*;
     use crate::testing::run;
 
-    /// Who waits for longer than this is never let go on.
+    /// A flow that waits longer than this hangs.
     const HANGS_AFTER: Duration = Duration::from_secs(20);
 
     fn turns() -> Rc<Turns> {
@@ -193,7 +196,7 @@ mod tests {
                 })
             };
             let first = [of(1, 0), of(1, 1), of(1, 2)];
-            // One that stood alone in its line, and one before another.
+            // One waiting flow that is alone in its line, and one with another behind it.
             drop([turns.wait(2), turns.wait(3)]);
             let then = [of(3, 0), of(4, 0), of(4, 1)];
             for each in first.into_iter().chain(then) {

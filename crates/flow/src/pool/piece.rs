@@ -1,4 +1,4 @@
-//! What a piece of work took: before its beginning, on a CPU, for a CPU, in all.
+//! How long a piece of work took: before its beginning, on a CPU, waiting for a CPU, and in all.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use rustix::time::{ClockId, clock_gettime};
 use sinew_core::clock::now_ns;
 use sinew_figures::process::Taken;
 
-/// How often a thread asks how long it waited for a CPU: that is a file of /proc, and costs some
+/// How often a thread asks how long it waited for a CPU. To read that from /proc costs some
 /// microseconds.
 const ASKS_EVERY_NS: u64 = 20_000_000;
 
@@ -21,12 +21,12 @@ pub(super) struct Spent {
     pub(super) cpu_ns: u64,
     /// Ready, while others had the CPUs.
     pub(super) ready_ns: u64,
-    /// Before their beginnings, where no thread was free.
+    /// Before their beginnings, if no thread was free.
     pub(super) queued_ns: u64,
 }
 
 impl Spent {
-    /// Sums of ns go round after some months of many threads; differences are right all the same.
+    /// Sums of ns wrap around after some months of many threads; differences stay right.
     pub(super) fn add(&mut self, more: Spent) {
         let Spent { pieces, wall_ns, cpu_ns, ready_ns, queued_ns } = more;
         self.pieces = self.pieces.wrapping_add(pieces);
@@ -36,7 +36,7 @@ impl Spent {
         self.queued_ns = self.queued_ns.wrapping_add(queued_ns);
     }
 
-    /// What came after `before`.
+    /// The difference to `before`.
     pub(super) fn since(self, before: Spent) -> Spent {
         Spent {
             pieces: self.pieces.wrapping_sub(before.pieces),
@@ -59,11 +59,12 @@ impl Stopwatch {
         Stopwatch { ready: ready(), asked_ns: now_ns() }
     }
 
-    /// Does a piece of work that has waited for a thread since then.
+    /// Does a piece of work, which has waited for a thread since `waits_since_ns`, and times it.
     pub(super) fn time(&mut self, waits_since_ns: Option<u64>, work: impl FnOnce()) -> Spent {
         let (began_ns, cpu_ns) = (now_ns(), thread_cpu_ns());
         work();
-        // Within the times of the clock, whichever is read first.
+        // The CPU time is read inside the two reads of the clock, so it is never the longer of the
+        // two.
         let cpu_ns = thread_cpu_ns() - cpu_ns;
         let ended_ns = now_ns();
         let mut ready_ns = 0;
@@ -82,8 +83,8 @@ impl Stopwatch {
     }
 }
 
-/// How long this thread could have run, but others had the CPUs. A kernel that does not count it
-/// says nothing: then it is part of the waiting time.
+/// How long this thread was ready to run while others had the CPUs. Zero if the kernel does not
+/// count it; then this time is part of the waiting time.
 fn ready() -> Duration {
     Taken::by_this_thread().map(|taken| taken.waited).unwrap_or_default()
 }
@@ -92,7 +93,7 @@ fn thread_cpu_ns() -> u64 {
     cpu_ns(ClockId::ThreadCPUTime)
 }
 
-/// Of this thread or process.
+/// CPU time of this thread or process.
 pub(super) fn cpu_ns(clock: ClockId) -> u64 {
     let time = clock_gettime(clock);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64

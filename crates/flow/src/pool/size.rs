@@ -1,63 +1,67 @@
-//! How many threads a pool should have, from what its work took. No clock, no threads: what was
-//! seen comes in, a size and a reason come out.
+//! How many threads a pool should have, from what its work took. There is no clock and no thread
+//! here: observations go in, a size and a reason come out.
 //!
 //! While a piece of work waits for something outside, its thread needs no CPU, and another thread
-//! can have it. So with W on a CPU and C of waiting, `CPUs x (1 + C/W)` threads keep idle CPUs busy
-//! (Goetz et al., Java Concurrency in Practice, 2006, section 8.2). Where all are busy already, the
-//! threads that run or wait outside are enough. Three things bend this, and each has its rule:
+//! can have it. So with time W on a CPU and time C of waiting, `CPUs x (1 + C/W)` threads keep idle
+//! CPUs busy (Goetz et al., Java Concurrency in Practice, 2006, section 8.2). If all CPUs are busy
+//! already, the threads that run or wait outside are enough. Three things change this, and each has
+//! its rule:
 //!
-//! - Waiting for a CPU, or for room in another pool, is not C. More threads would only wait there.
-//! - What is waited for may run on the same CPUs, as a database does. Then more threads are at work
-//!   the more there are. Two sizes give a line, and the size at which it foretells itself follows
-//!   from it.
-//! - What was tried shows more than what was computed. Where more threads did no more work, and
-//!   none sooner, or fewer did less, the pool goes back to the size before, and stays there until
-//!   the load changes or a while has passed.
+//! - Waiting for a CPU, or for room in another pool, does not count as C. More threads would only
+//!   wait there.
+//! - The thing that is waited for may run on the same CPUs, as a database does. Then the number of
+//!   threads at work grows with the size of the pool. Two sizes give a line, and from it follows
+//!   the size at which exactly the threads at work, with headroom, are there.
+//! - A trial shows more than a computation. If more threads did not do more work, nor did it
+//!   sooner, or if fewer threads did less, the pool goes back to the size before. It stays there
+//!   until the load changes or some time has passed.
 //!
-//! Between changes it holds still, however the throughput moves.
+//! Between changes the size stays, however the throughput moves.
 
 use sinew_figures::units::time;
 use sinew_spec::plan::PoolSize;
 
 use super::piece::Spent;
 
-/// From one change to the next, at least, ns.
+/// Shortest time from one change to the next, ns.
 pub(super) const PAUSE_NS: u64 = 1_000_000_000;
-/// A decision rests on what was seen for so long, ns.
+/// A decision rests on observations over this time, ns.
 const EVIDENCE_NS: u64 = 500_000_000;
-/// So many looks after a pause do not count: lines are still filling.
+/// Looks after a pause that do not count, because queues are still filling.
 const FILLING: u32 = 2;
-/// Threads more than the mean needs: work comes unevenly.
+/// Factor of threads above what the mean needs, because work comes unevenly.
 const HEADROOM: f64 = 1.25;
-/// A pool grows to no more than so many times its size at once.
+/// A pool grows to at most this many times its size at once.
 const GROWTH_MAX: u32 = 4;
-/// CPUs that idle for a larger part of the time are not busy.
+/// CPUs that idle for more than this part of the time are not busy.
 const IDLE_MAX: f64 = 0.05;
-/// Work that waits for a CPU for a larger part of its time needs no more threads, but CPUs.
+/// Work that waits for a CPU for more than this part of its time needs CPUs, not threads.
 const READY_MIN: f64 = 0.05;
-/// Work that has less than this part of the CPUs, all of which are busy, has them taken by others.
+/// If all CPUs are busy and work has less than this part of them, others have taken the rest.
 const OWN_MIN: f64 = 0.5;
-/// Work that waits for a thread for a larger part of its whole time needs more of them.
+/// Work that waits for a thread for more than this part of its whole time needs more threads.
 const QUEUED_MIN: f64 = 0.1;
-/// Where so many of the threads wait for other pools, those are what is short.
+/// If more than this part of the threads wait for other pools, those pools are too small.
 const ELSEWHERE_MIN: f64 = 0.25;
-/// A pool that is larger than needed by no more than this part of it stays so.
+/// A pool that is larger than needed by at most this part of its size stays so.
 const PLATEAU: f64 = 0.3;
-/// Sizes must be so many times apart for a line through what was seen with them, ...
+/// Two sizes must differ by this factor for a line through the observations at both.
 const APART_MIN: f64 = 1.5;
-/// ... which may foretell this part of what was seen, and no less.
+/// The line's result may be smaller than the observed threads at work by at most this factor.
 const LINE_MAX: f64 = 4.0;
-/// Work that took so many times as long, or as short, is another load ...
+/// Work whose times differ by more than this factor is another load ...
 const OTHER_LOAD: f64 = 1.5;
-/// ... if so many pieces say so. Times below are as good as none then, ns.
+/// ... if at least this many pieces ended in both observations. `SMALL_NS` is added to both times,
+/// so that differences of very short times do not count, ns.
 const OTHER_LOAD_PIECES: u64 = 100;
 const SMALL_NS: f64 = 50_000.0;
-/// A change that is smaller than this part, or than twice what chance does, is none.
+/// A change smaller than this part, or smaller than twice the standard error of the counts, does
+/// not count.
 const CHANCE: f64 = 0.03;
-/// What was tried counts for so long, ns; each time that it shows the same again, twice as long.
+/// How long the result of a trial counts, ns; after each further trial that fails, twice as long.
 const FORGETS_AFTER_NS: u64 = 60_000_000_000;
 const FORGETS_AFTER_NS_MAX: u64 = 3_600_000_000_000;
-/// A pool of which no more than half was at work for so long gives threads back, ns.
+/// A pool of which at most half was at work for this long gives threads back, ns.
 const REST_NS: u64 = 60_000_000_000;
 
 /// What was seen of a pool in a stretch of time.
@@ -66,7 +70,7 @@ pub(super) struct Sight {
     pub(super) span_ns: u64,
     /// Of the pieces that ended in it.
     pub(super) spent: Spent,
-    /// Times of all threads that had work, ended or not, added up; and the part of it in which they
+    /// Summed times of all threads that had work, ended or not; and the part of it in which they
     /// waited for other pools.
     pub(super) occupied_ns: u64,
     pub(super) elsewhere_ns: u64,
@@ -74,7 +78,7 @@ pub(super) struct Sight {
     pub(super) peak: u32,
     /// Pieces that wait for a thread at its end.
     pub(super) waiting: u64,
-    /// CPU time in which the pool's CPUs had nothing to do; `None` if nobody says.
+    /// CPU time in which the pool's CPUs had nothing to do; `None` if it is unknown.
     pub(super) idle_ns: Option<u64>,
 }
 
@@ -86,11 +90,11 @@ pub(super) struct Sizer {
     since_change_ns: u64,
     /// Since the last decision.
     seen: Sight,
-    /// Looks with work since the last pause that do not count, of [`FILLING`].
+    /// How many of the [`FILLING`] looks after the last pause have been skipped.
     skipped: u32,
     /// What the last decision rested on.
     known: Option<Known>,
-    /// Whether that found the size too large.
+    /// Whether the last decision found the size too large.
     was_too_large: bool,
     tried: Tried,
     rest: Rest,
@@ -98,7 +102,7 @@ pub(super) struct Sizer {
     why: String,
 }
 
-/// A load, at a size.
+/// A load, observed at a size.
 #[derive(Clone, Copy, Debug)]
 struct Known {
     size: u32,
@@ -122,12 +126,12 @@ struct Known {
     work_waited: bool,
 }
 
-/// Sizes that have shown themselves to be wrong for this load.
+/// Sizes that trials have shown to be wrong for this load.
 #[derive(Clone, Copy, Debug)]
 struct Tried {
     too_small: u32,
     too_large: u32,
-    /// Why that is too large.
+    /// Why `too_large` is too large.
     no_more: &'static str,
     age_ns: u64,
     forgets_after_ns: u64,
@@ -182,7 +186,7 @@ impl Sizer {
         self.why = format!("the kernel gives no more than {threads} threads: {why}");
     }
 
-    /// Takes in what was seen since the last call; a new size, if it is time for one.
+    /// Takes in the observations since the last call; returns a new size, if it is time for one.
     pub(super) fn look(&mut self, sight: Sight) -> Option<u32> {
         if self.bounds.is_fixed() {
             return None;
@@ -191,7 +195,7 @@ impl Sizer {
         self.tried.age_ns += sight.span_ns;
         self.rest.add(&sight, self.size);
         if sight.occupied_ns == 0 && sight.waiting == 0 {
-            // What comes after a pause is judged without it.
+            // Work after a pause is judged without what was seen before.
             (self.seen, self.known, self.skipped) = (Sight::default(), None, 0);
         } else if self.skipped < FILLING {
             self.skipped += 1;
@@ -200,7 +204,8 @@ impl Sizer {
         }
         let is_time = self.since_change_ns >= PAUSE_NS;
         if !is_time && self.seen.span_ns >= EVIDENCE_NS {
-            // Only the newest counts: directly after a change lines still fill, or empty.
+            // Only the newest observations count: directly after a change, queues still fill or
+            // empty.
             self.seen = Sight::default();
         }
         let (size, why) = if is_time && self.rest.span_ns >= REST_NS {
@@ -221,14 +226,15 @@ impl Sizer {
         Some(size)
     }
 
-    /// Enough for what was at work of late, and no fewer than at the start.
+    /// Enough threads for those that were at work recently, and no fewer than at the start.
     fn rested(&mut self) -> (u32, String) {
         let Rest { peak, .. } = std::mem::take(&mut self.rest);
         let enough = with_headroom(peak.into()).max(self.bounds.start);
         (enough.min(self.size), format!("no more than {peak} threads were at work for a minute"))
     }
 
-    /// What the load asks for, and why. It may have ended just now: then no work waits any more.
+    /// The size that the load asks for, and why. If the load has just ended (no `has_queue`), no
+    /// work waits any more.
     fn decide(&mut self, has_queue: bool) -> (u32, String) {
         let mut now = self.seen.load(self.size, self.cpus);
         now.work_waited &= has_queue;
@@ -255,22 +261,23 @@ impl Sizer {
             }
             _ => self.fitting(&now),
         };
-        // Going back is no trial: what follows is not compared with this.
+        // Going back is not a trial: later observations are not compared with this one.
         let goes_back = before.is_some_and(|before| before.size == decided.0);
         self.known = Some(now).filter(|_| !goes_back || decided.0 == now.size);
         decided
     }
 
-    /// The size for this load, of which some waits for a thread.
+    /// The size for this load, some of which waits for a thread.
     fn fitting(&mut self, now: &Known) -> (u32, String) {
         let Known { size, is_busy, .. } = *now;
         let is_short_elsewhere = now.elsewhere > ELSEWHERE_MIN;
         let at_work = with_headroom(self.on_the_line(now).unwrap_or(now.at_work));
         let is_too_large = is_busy && at_work < size && !is_near(size, at_work);
-        // Half a second in which less was done than usual is no reason to shrink; two are. None
-        // lets a pool look twice as large as it need be.
+        // One half second in which less was done than usual is no reason to shrink; two are. But if
+        // a pool looks at least twice as large as needed, one is enough.
         let was_too_large = std::mem::replace(&mut self.was_too_large, is_too_large);
-        // Where others have the CPUs, more threads get more of them, or show that they do not.
+        // If others have the CPUs, more threads get more CPU time, or a trial shows that they do
+        // not.
         let may_grow = !is_busy || now.own < OWN_MIN;
         let enough = match is_too_large || !may_grow {
             true => at_work,
@@ -279,7 +286,7 @@ impl Sizer {
         let enough = enough.min(self.bounds.max);
         let wanted = match is_busy || is_short_elsewhere {
             true => enough,
-            // A quarter more for what the means do not show, as threads that hang.
+            // A quarter more for what the means do not show, such as threads that hang.
             false => enough.max(with_headroom(size.into())),
         };
         let wanted = wanted.min(size.saturating_mul(GROWTH_MAX));
@@ -307,9 +314,10 @@ impl Sizer {
         (size, hold.to_owned())
     }
 
-    /// Threads at work where more are the more there are: those with which the line through what
-    /// two sizes showed, while CPUs were busy, foretells that size. `None` if it does not grow, or
-    /// only one was seen.
+    /// Threads at work if their number grows with the size of the pool. It is the point at which
+    /// the line through the observations at two sizes, while CPUs were busy, gives the threads at
+    /// work of a pool that is just large enough for them. `None` if the line does not rise, or only
+    /// one size was seen.
     fn on_the_line(&self, now: &Known) -> Option<f64> {
         let apart = |size: u32| f64::from(size.max(now.size)) / f64::from(size.min(now.size));
         let fits = |known: &Known| known.is_busy && apart(known.size) >= APART_MIN;
@@ -354,13 +362,13 @@ impl Rest {
 }
 
 impl Known {
-    /// Whether it is another load, not only another size.
+    /// Whether `now` is another load, not only another size.
     fn is_other_than(&self, now: &Known) -> bool {
         let differs = |one_ns: f64, other_ns: f64| {
             let (less, more) = (one_ns.min(other_ns) + SMALL_NS, one_ns.max(other_ns) + SMALL_NS);
             more > OTHER_LOAD * less
         };
-        // Where what is waited for is shared, waiting may grow as the number of threads does.
+        // If the thing that is waited for is shared, waiting may grow with the number of threads.
         let grown = f64::from(now.size) / f64::from(self.size);
         let moved = |then_ns: f64, now_ns: f64| {
             let (low, high) = (then_ns.min(then_ns * grown), then_ns.max(then_ns * grown));
@@ -372,7 +380,8 @@ impl Known {
                 || (self.elsewhere - now.elsewhere).abs() > ELSEWHERE_MIN)
     }
 
-    /// Whether it did more work, or did it sooner, by more than chance.
+    /// Whether this size did more work than the other, or did it sooner, by more than chance
+    /// explains.
     fn is_better_than(&self, other: &Known) -> bool {
         let of = |pieces: u64| 1.0 / pieces.max(1) as f64;
         let chance = CHANCE.max(2.0 * (of(self.pieces) + of(other.pieces)).sqrt());
@@ -385,7 +394,7 @@ impl Sight {
     fn add(&mut self, more: Sight) {
         self.idle_ns = match self.span_ns {
             0 => more.idle_ns,
-            // Unknown in part is unknown.
+            // If one part is unknown, the sum is.
             _ => self.idle_ns.zip(more.idle_ns).map(|(one, other)| one + other),
         };
         // Work waits if it did so at every look.
@@ -398,13 +407,13 @@ impl Sight {
         self.peak = self.peak.max(more.peak);
     }
 
-    /// Work waited for threads: at every look, or for a part of its time that counts.
+    /// Whether work waited for threads: at every look, or for a considerable part of its time.
     fn has_queue(&self) -> bool {
         let Spent { wall_ns, queued_ns, .. } = self.spent;
         self.waiting > 0 || queued_ns as f64 > QUEUED_MIN * (queued_ns + wall_ns) as f64
     }
 
-    /// Neither on a CPU nor for one, nor for another pool.
+    /// Time neither on a CPU nor waiting for one, nor waiting for another pool.
     fn outside_ns(&self) -> u64 {
         let Spent { cpu_ns, ready_ns, .. } = self.spent;
         self.occupied_ns.saturating_sub(cpu_ns + ready_ns + self.elsewhere_ns)
@@ -414,9 +423,10 @@ impl Sight {
         let Spent { pieces, wall_ns, cpu_ns, ready_ns, queued_ns } = self.spent;
         let of_piece = |ns: u64| ns as f64 / pieces.max(1) as f64;
         let whole_ns = queued_ns + wall_ns;
-        // Who is ready while it waits elsewhere is in both; on a CPU it is in neither.
+        // A thread that waits for a CPU inside a wait for another pool is counted in both times,
+        // hence the lower bound of the CPU time.
         let at_work_ns = self.occupied_ns.saturating_sub(ready_ns + self.elsewhere_ns).max(cpu_ns);
-        // Where nobody says whether CPUs idle, a pool may grow, and what that brings decides.
+        // If it is unknown whether CPUs idle, a pool may grow, and the result of that decides.
         let idle = self.idle_ns.map_or(1.0, |idle_ns| idle_ns as f64 / self.span(cpus));
         let of_occupied = |ns: u64| ns as f64 / self.occupied_ns.max(1) as f64;
         Known {
@@ -430,7 +440,7 @@ impl Sight {
             idle,
             elsewhere: of_occupied(self.elsewhere_ns),
             own: cpu_ns as f64 / self.span(cpus),
-            // That CPUs are busy with other things is no matter to work that hardly waits for them.
+            // Busy CPUs do not matter to work that hardly waits for them.
             is_busy: idle <= IDLE_MAX && of_occupied(ready_ns) > READY_MIN,
             work_waited: self.has_queue(),
         }
@@ -441,7 +451,7 @@ impl Sight {
     }
 }
 
-/// One more at least: with few threads a quarter is none.
+/// At least one more: with few threads a quarter would round to none.
 fn with_headroom(threads: f64) -> u32 {
     ((HEADROOM * threads).ceil() as u32).max((threads.ceil() as u32).saturating_add(1))
 }

@@ -1,4 +1,4 @@
-//! Pools with real threads: who does what when, and when threads begin and end.
+//! Pools with real threads: which thread does which work when, and when threads begin and end.
 
 use std::sync::mpsc;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use crate::testing::run;
 use futures_util::FutureExt;
 use futures_util::future::join_all;
 
-/// A thread that takes longer than this to begin is never woken.
+/// A thread that takes longer than this to begin was not woken.
 const HANGS_AFTER: Duration = Duration::from_secs(20);
 
 #[test]
@@ -32,7 +32,7 @@ fn a_full_pool_refuses_and_goes_on_when_there_is_room() {
     let pool = Pool::start(1).expect("a thread");
     let (go_on, wait) = mpsc::channel::<()>();
     let (says, begun) = mpsc::channel();
-    // The first holds the thread, the others fill the queue before it.
+    // The first piece keeps the thread, and the others fill the queue.
     let mut first = Box::pin(pool.run(move || {
         says.send(()).expect("the test waits");
         wait.recv()
@@ -55,11 +55,12 @@ fn a_full_pool_refuses_and_goes_on_when_there_is_room() {
 fn a_full_pool_still_takes_what_goes_first_and_does_it_next() {
     let pool = Pool::start(1).expect("a thread");
     run(pool.run(|| ())).expect("done");
-    // Soon the thread waits for more. If it does not yet, this shows less, and fails no sooner.
+    // Soon the thread waits for more. If it does not wait yet, the test shows less, but does not
+    // fail.
     thread::sleep(Duration::from_millis(20));
     let (woken, is_woken) = mpsc::channel();
     let mut wakes = Box::pin(pool.run_first(move || woken.send(())));
-    // It may be done by now.
+    // The work may be done by now.
     let _ = (&mut wakes).now_or_never();
     is_woken.recv_timeout(HANGS_AFTER).expect("a thread that waits is woken");
     let (go_on, wait) = mpsc::channel::<()>();
@@ -70,11 +71,11 @@ fn a_full_pool_still_takes_what_goes_first_and_does_it_next() {
         let says = says.clone();
         move || says.send(name).expect("the test waits")
     };
-    // The thread may have taken the first already, or not.
+    // The thread may or may not have taken the first piece already.
     let mut others: Vec<_> = (0..=WAITING_MAX).map(|_| Box::pin(pool.run(work("x")))).collect();
     let full = others.iter_mut().filter_map(|it| it.now_or_never()).count();
     assert!(full > 0, "the queue is full");
-    // It has a thread of its own.
+    // `first` work has a thread of its own.
     run(pool.run_first(work("first"))).expect("done");
     assert_eq!(done.recv(), Ok("first"));
     go_on.send(()).expect("the thread waits");
@@ -89,7 +90,7 @@ fn slow_work_leaves_half_of_the_threads_to_others() {
     let mut next = Box::pin(pool.run_slow(|| 8));
     assert!((&mut next).now_or_never().is_none(), "it waits for the other");
     assert_eq!(run(pool.run(|| 7)), Ok(7), "a thread is left");
-    // One that is cancelled keeps its thread until its end.
+    // A cancelled piece keeps its thread until its end.
     drop(slow);
     assert!((&mut next).now_or_never().is_none());
     go_on.send(()).expect("the thread waits");
@@ -103,7 +104,7 @@ fn the_threads_end_with_the_last_handle() {
     let alive = Arc::new(());
     let held = Arc::clone(&alive);
     drop(pool);
-    // What is under way is finished, also when nobody waits for it any more.
+    // Work that is under way is finished, even if nobody waits for it any more.
     let ((go_on, wait), (says, done)) = (mpsc::channel(), mpsc::channel());
     let work = other.run(move || {
         wait.recv().expect("the test tells it");
@@ -142,7 +143,7 @@ fn threads_begin_and_end_as_the_size_changes_and_no_work_is_lost() {
     (0..3).for_each(|_| begins());
     assert_eq!(keeper.shared.lock().threads, 5);
     keeper.shared.resize(2).expect("fewer are no matter");
-    // What is under way is finished, what waits is done by those that stay.
+    // Work that is under way is finished, and waiting work is done by the threads that stay.
     (0..6).for_each(|_| hold.send(()).expect("a thread waits"));
     assert!(run(join_all(kept)).into_iter().all(|done| done.expect("an answer").is_ok()));
     begins();
@@ -152,7 +153,7 @@ fn threads_begin_and_end_as_the_size_changes_and_no_work_is_lost() {
         thread::yield_now();
     }
     assert_eq!(run(pool.run(|| 7)), Ok(7));
-    // Its answer may come before it is counted.
+    // The answer of the seventh piece may come before the piece is counted.
     assert!(keeper.shared.lock().spent.pieces >= 6);
 }
 
@@ -191,7 +192,7 @@ fn time_in_line_for_another_pool_is_told_while_it_lasts() {
     go_on.send(()).expect("the thread waits");
     run(waits).expect("an answer").expect("the word to go on");
     assert_eq!(keeper.shared.lock().elsewhere, 0);
-    // Elsewhere it is a call, and a panic goes through.
+    // On other threads it only calls its argument, and a panic goes through.
     assert_eq!(queued_elsewhere(|| 7), 7);
     let panics: Result<(), Error> = run(pool.run(|| queued_elsewhere(|| panic!("boom"))));
     assert!(panics.expect_err("a panic").text().contains("boom"));

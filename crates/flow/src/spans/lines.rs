@@ -17,17 +17,17 @@ use tracing_subscriber::fmt::{MakeWriter, layer};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::registry;
 
-/// The environment's word for the file that spans go to.
+/// The environment variable that names the file for spans.
 const FILE: &str = "SINEW_TRACE";
 
-/// What our spans are of; those of libraries are not written.
+/// The target of our spans; those of libraries are not written.
 const TARGET: &str = "sinew";
 
 /// The file of this process, if it writes one.
 static SPANS: OnceLock<Arc<Spans<File>>> = OnceLock::new();
 
-/// Where lines go. What is not taken is lost, counted and told; what comes later is tried again,
-/// after an empty line.
+/// Where lines go. A line that the file does not take is lost; lost lines are counted and reported.
+/// Later lines are tried again, after an empty line.
 struct Spans<W>(Mutex<Lines<W>>);
 
 struct Lines<W> {
@@ -39,7 +39,7 @@ struct Lines<W> {
 /// ends. The lines of all domains go to the end of that file.
 ///
 /// # Errors
-/// It cannot be written.
+/// The file cannot be written.
 pub(super) fn begin() -> io::Result<()> {
     let Some(file) = open()? else { return Ok(()) };
     let spans = SPANS.get_or_init(|| Arc::new(Spans::of(file)));
@@ -47,17 +47,17 @@ pub(super) fn begin() -> io::Result<()> {
         .map_err(|_| io::Error::new(ErrorKind::AlreadyExists, "a bug: spans have a reader already"))
 }
 
-/// Says what is missing, when all flows have ended.
+/// When all flows have ended: says how many lines are missing.
 pub(super) fn end() {
     if let Some(spans) = SPANS.get() {
         spans.end();
     }
 }
 
-/// The file that the environment names for spans, if it does.
+/// The file that the environment names for spans, if it names one.
 ///
 /// # Errors
-/// It cannot be written.
+/// The file cannot be written.
 pub(super) fn open() -> io::Result<Option<File>> {
     let Some(path) = env::var_os(FILE).map(PathBuf::from) else { return Ok(None) };
     File::options().append(true).create(true).open(&path).map(Some).map_err(|error| {
@@ -84,7 +84,7 @@ impl<W: Write> Write for &Spans<W> {
     /// Takes a whole line.
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         let (len, line) = (line.len(), &*outside::hide_in(line));
-        // A count is never left half changed.
+        // A poisoned lock is still good: a count is never left half changed.
         let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let is_after_gap = lines.lost > 0;
         let gap = if is_after_gap { &b"\n"[..] } else { &[] };
@@ -112,11 +112,11 @@ impl<W: Write> Write for &Spans<W> {
 }
 
 fn say(what: fmt::Arguments<'_>) {
-    // Nobody listens: then there is no one to tell.
+    // If standard error is closed, there is nobody to tell.
     let _ = writeln!(stderr(), "the file of {FILE} {what}");
 }
 
-/// What makes lines of spans.
+/// Makes lines of spans.
 fn subscriber<W>(writer: W) -> impl Subscriber + Send + Sync
 where
     W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
@@ -125,7 +125,7 @@ where
     registry().with(Targets::new().with_target(TARGET, LevelFilter::INFO)).with(lines)
 }
 
-/// Whether there is one; that is known before the first program is made.
+/// Whether there is a file; that is known before the first program is made.
 pub(super) fn is_on() -> bool {
     LevelFilter::current() != LevelFilter::OFF
 }
@@ -168,7 +168,7 @@ mod tests {
         }
     }
 
-    /// Takes a line, then none, then all.
+    /// A writer that takes a line, then nothing, then everything.
     #[derive(Default)]
     struct Full {
         asked: usize,
@@ -207,8 +207,8 @@ mod tests {
         let writer = lines.clone();
         with_default(subscriber(move || writer.clone()), || {
             assert!(is_on());
-            // Other tests see the level too, and whoever meets a span first decides, for all
-            // threads, whether anybody wants it: they have no reader here.
+            // Other tests see the level too. The thread that meets a span first decides, for all
+            // threads, whether anybody wants it, and the threads of other tests have no reader.
             drop((flow(0, &"".into()), node(&"".into())));
             tracing::callsite::rebuild_interest_cache();
             lines.0.lock().expect("no panic").clear();

@@ -1,7 +1,7 @@
 //! Spans for a collector, of the flows that are sampled.
 //!
-//! A flow keeps its spans until it ends, and hands them over then; one that goes on for long does
-//! so from time to time. Which span a thread is in is known to the thread alone.
+//! A flow keeps its spans until it ends, and hands them over then. A flow that goes on for long
+//! hands them over from time to time. Only a thread itself knows which span it is in.
 
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -18,7 +18,7 @@ use sinew_otlp::{
 use super::Beginner;
 use crate::{Error, Value};
 
-/// A flow that has so many spans hands them over before its end.
+/// A flow that has this many spans hands them over before its end.
 const SPANS_MAX: usize = 64;
 
 /// Where the spans of this process go, if anywhere.
@@ -30,28 +30,28 @@ struct Traces {
 }
 
 thread_local! {
-    /// The span that this thread is in; 0: none.
+    /// The span that this thread is in; 0 if it is in none.
     static WITHIN: Cell<u64> = const { Cell::new(0) };
 }
 
-/// The spans of a flow if it is sampled, and the context that others are told of it, if there is
+/// The spans of a flow if it is sampled, and the context that it passes on to others, if there is
 /// one.
 pub(super) type Decided = (Option<Sampled>, Option<SpanContext>);
 
-/// Begins to send, as the settings say.
+/// Begins to send spans as the settings say.
 ///
 /// # Errors
-/// What the kernel says of a thread more.
+/// The kernel refuses a thread.
 pub(super) fn begin(settings: TraceSettings) -> io::Result<()> {
     if TRACES.get().is_none() {
         let (sampler, collector) = (settings.sampler, Collector::begin(settings)?);
-        // Another one that was quicker sends as well.
+        // An error means that another thread was quicker; its collector serves as well.
         let _ = TRACES.set(Traces { sampler, collector });
     }
     Ok(())
 }
 
-/// Sends what is left, until then at most.
+/// Sends the remaining spans, until `until` at most.
 pub(super) fn end(until: Instant) {
     if let Some(traces) = TRACES.get() {
         traces.collector.end(until);
@@ -62,8 +62,8 @@ pub(super) fn is_on() -> bool {
     TRACES.get().is_some()
 }
 
-/// Decides about a flow that begins with a packet, or below a span of another domain: the context
-/// that it begins in, whose span is 0 if its trace begins here.
+/// Decides about a flow that begins with a packet, or below a span of another domain. Returns the
+/// context that it begins in; its span is 0 if the trace begins here.
 pub(super) fn decide(packet: Option<&Value>, parent: Option<&SpanContext>) -> Option<SpanContext> {
     let Traces { sampler, .. } = TRACES.get()?;
     let parent = parent.cloned().or_else(|| packet?.context());
@@ -75,12 +75,12 @@ pub(super) fn decide(packet: Option<&Value>, parent: Option<&SpanContext>) -> Op
     Some(parent)
 }
 
-/// Those that OpenTelemetry's conventions for HTTP know. All others are named alike, so that who
-/// asks cannot make up any number of names.
+/// The methods that OpenTelemetry's conventions for HTTP know. All others get one name, so that a
+/// caller cannot make up any number of names.
 const METHODS: [&str; 9] =
     ["CONNECT", "DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "TRACE"];
 
-/// What was decided about a flow that begins with a packet.
+/// The spans of a flow that begins with a packet, as `decided`.
 pub(super) fn flow(
     by: &Beginner<'_>,
     packet: Option<&Value>,
@@ -126,23 +126,23 @@ pub(super) struct Sampled {
     collector: &'static Collector,
     clock: Clock,
     flow: i64,
-    /// When it began: in ticks.
+    /// When it began, in ticks.
     begun: u64,
     own: RefCell<SpanRecord>,
     ended: RefCell<Vec<SpanRecord>>,
-    /// Those that have asked others.
+    /// Spans that have sent requests to others.
     asking: RefCell<Vec<u64>>,
 }
 
 impl Sampled {
-    /// A flow below a span; with the context of its own.
+    /// A flow below a span, and the flow's own context.
     fn new(
         collector: &'static Collector,
         by: &Beginner<'_>,
         parent: SpanContext,
     ) -> (Sampled, SpanContext) {
         let (span, begun) = (new_span(), by.clock.ticks());
-        // A clock that is set back before 1970 says nothing.
+        // If the clock is set before 1970, the time counts as 0.
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let mut own = SpanRecord::below(&parent, span, by.name.clone(), since.as_nanos() as u64);
         own.attributes = attributes(by.name, by.kind, by.flow as i64);
@@ -163,7 +163,7 @@ impl Sampled {
         (Some(sampled), Some(context))
     }
 
-    /// A node that has the packet.
+    /// The span of a node that has the packet.
     pub(super) fn node(&self, name: &ByteString, kind: &'static str, begun: u64) -> OpenSpan<'_> {
         let own = self.own.borrow();
         let mut record = SpanRecord {
@@ -179,14 +179,14 @@ impl Sampled {
         OpenSpan { sampled: self, record }
     }
 
-    /// The span that this thread is in, which asks others.
+    /// The span that this thread is in, noted as one that sends requests to others.
     pub(super) fn asks(&self) -> u64 {
         let span = self.current(&self.own.borrow());
         self.asking.borrow_mut().push(span);
         span
     }
 
-    /// The span that this thread is in: the flow's own where no node has the packet.
+    /// The span that this thread is in; the flow's own span if no node has the packet.
     fn current(&self, own: &SpanRecord) -> u64 {
         match WITHIN.get() {
             0 => own.span,
@@ -198,7 +198,8 @@ impl Sampled {
         Within::enter(self.own.borrow().span)
     }
 
-    /// What went wrong inside is an error of an answer, what whoever asked did wrong is none.
+    /// Notes an error. For a request, only an error inside (status from 500) counts; an error of
+    /// the caller does not.
     pub(super) fn failed(&self, error: &Error) {
         let mut own = self.own.borrow_mut();
         if own.kind != SpanKind::Server || error.status() >= 500 {
@@ -218,7 +219,7 @@ impl Sampled {
     pub(super) fn routed(&self, route: ByteString) {
         let mut own = self.own.borrow_mut();
         if own.kind == SpanKind::Server {
-            // Behind several routers the last one says it.
+            // If a request passes several routers, the route of the last one counts.
             own.attributes.retain(|(key, _)| *key != "http.route");
             let method = own.name.split(' ').next().unwrap_or_default();
             own.name = format!("{method} {route}").into();
@@ -226,7 +227,7 @@ impl Sampled {
         }
     }
 
-    /// Since 1970, ns.
+    /// Time since 1970, ns.
     fn now_ns(&self, own: &SpanRecord) -> u64 {
         own.begun_ns + self.clock.ns(self.clock.ticks().saturating_sub(self.begun))
     }
@@ -278,7 +279,7 @@ impl Drop for OpenSpan<'_> {
     }
 }
 
-/// This thread is in a span, until this is dropped; then it is where it was before.
+/// This thread is in a span until this is dropped; then it is in the span that it was in before.
 pub(super) struct Within(u64);
 
 impl Within {

@@ -1,4 +1,4 @@
-//! Values as bytes: CBOR (RFC 8949), so that a foreign program can read what is kept or sent.
+//! Values as bytes: CBOR (RFC 8949), so that another program can read what is kept or sent.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -12,22 +12,24 @@ use crate::{Document, Error, Map, Value};
 
 mod document;
 
-/// Bytes of another process so many at most are held as a whole by each text that is among them.
+/// If bytes of another process are at most this many, each text among them shares, and so keeps,
+/// all of them. Texts of longer ones are copied.
 const SHARED_LEN_MAX: usize = 4 << 10;
-/// Deepest nesting of a value: who reads it calls itself for each level.
+/// Deepest nesting of a value, because its readers are recursive.
 const DEPTH_MAX: usize = 128;
 
 /// A value as bytes.
 ///
 /// # Errors
-/// It is longer than `len_max` bytes (413), nested too deep, or bytes that are still to come.
+/// It is longer than `len_max` bytes (413), nested too deep, or contains bytes that are still to
+/// come.
 pub fn bytes(value: &Value, len_max: usize) -> Result<Bytes, Error> {
     let mut made = Vec::new();
     Writer { to: Encoder::new(&mut made), len_max, sends: false }.write(value, DEPTH_MAX)?;
     Ok(exactly(made))
 }
 
-/// A value as bytes for [`sent`], behind what is there.
+/// Appends a value to `to`, as bytes for [`sent`].
 ///
 /// # Errors
 /// As for [`bytes`].
@@ -39,7 +41,7 @@ pub(crate) fn send(value: &Value, to: &mut Vec<u8>, len_max: usize) -> Result<()
 struct Writer<'a> {
     to: Encoder<&'a mut Vec<u8>>,
     len_max: usize,
-    /// Whether documents cross as such; else as the mappings that they stand for.
+    /// Whether documents are written as documents; otherwise they are written as mappings.
     sends: bool,
 }
 
@@ -52,7 +54,7 @@ impl Writer<'_> {
             Value::Bool(value) => to.bool(*value).map(drop),
             Value::Integer(value) => to.i64(*value).map(drop),
             Value::Number(value) => to.f64(*value).map(drop),
-            // What is too long is not copied first.
+            // Checked first, so that a text that is too long is not copied.
             Value::Text(text) if text.len() > len_max => return Err(too_long(len_max)),
             Value::Text(text) => to.str(text).map(drop),
             Value::Bytes(bytes) if bytes.len() > len_max => return Err(too_long(len_max)),
@@ -85,7 +87,7 @@ impl Writer<'_> {
         if self.to.writer().len() > len_max { Err(too_long(len_max)) } else { Ok(()) }
     }
 
-    /// A document as the mapping that it stands for.
+    /// Writes a document as a mapping.
     fn resolve(&mut self, document: &dyn Document, levels: usize) -> Result<(), Error> {
         let names = document.names();
         self.to.map(names.len() as u64).map_err(Error::new)?;
@@ -97,26 +99,26 @@ impl Writer<'_> {
     }
 }
 
-/// The value that bytes are.
+/// The value that these bytes encode.
 ///
 /// # Errors
-/// They are none.
+/// The bytes are not a value.
 pub fn value(bytes: &[u8]) -> Result<Value, Error> {
     Reader { from: Decoder::new(bytes), sent: None }.all()
 }
 
-/// The value that bytes from [`send`] are. Of short ones its texts are parts, which hold them all;
-/// those of longer ones are copied, so that what keeps one of them does not keep all.
+/// The value that bytes from [`send`] encode. Its texts are parts of short bytes, and keep all of
+/// them alive. From longer bytes texts are copied, so that one kept text does not keep all bytes.
 ///
 /// # Errors
-/// They are none.
+/// The bytes are not a value.
 pub(crate) fn sent(bytes: &Bytes) -> Result<Value, Error> {
     Reader { from: Decoder::new(bytes), sent: Some(bytes) }.all()
 }
 
 struct Reader<'a> {
     from: Decoder<'a>,
-    /// All bytes, if another process has sent them: then documents may be among them.
+    /// All bytes, if another process has sent them; then they may contain documents.
     sent: Option<&'a Bytes>,
 }
 
@@ -166,8 +168,8 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// For so many elements. A length that lies ends at the end of the bytes, and no more room is
-    /// made for it than they are long.
+    /// Room for `len` elements. The length may be false: reading ends at the end of the bytes, and
+    /// so no more room is made than there are bytes left.
     fn room(&self, len: u64) -> usize {
         const ROOM_MAX: usize = 64;
         let left = self.from.input().len() - self.from.position();
@@ -186,17 +188,17 @@ impl<'a> Reader<'a> {
         self.shared().map_or_else(|| Bytes::copy_from_slice(bytes), |whole| whole.slice_ref(bytes))
     }
 
-    /// What texts are parts of.
+    /// The bytes that texts share.
     fn shared(&self) -> Option<&'a Bytes> {
         self.sent.filter(|bytes| bytes.len() <= SHARED_LEN_MAX)
     }
 }
 
-/// The list `before` (nothing is an empty one) with one element more, and without its first ones
-/// if it were longer than `keep`.
+/// The list `before` (`None` is an empty list) with one more element, and without its first
+/// elements if it would be longer than `keep`.
 ///
 /// # Errors
-/// It is no list (409).
+/// `before` is not a list (409).
 pub fn appended(before: Option<&[u8]>, element: &[u8], keep: u64) -> Result<Bytes, Error> {
     let before = before.unwrap_or(&[0x80]);
     let mut from = Decoder::new(before);
@@ -217,7 +219,7 @@ pub fn appended(before: Option<&[u8]>, element: &[u8], keep: u64) -> Result<Byte
     Ok(exactly(made))
 }
 
-/// In memory of just that length: that is what counts.
+/// The bytes in memory of exactly their length, because memory is counted by length.
 fn exactly(bytes: Vec<u8>) -> Bytes {
     bytes.into_boxed_slice().into()
 }
@@ -300,7 +302,7 @@ mod tests {
         assert!(value(&[0x81; 4000]).is_err() && value(&[0, 0]).is_err());
         let deep = (0..200).fold(Value::Null, |value, _| Value::list([value]));
         assert!(bytes(&deep, 4000).is_err());
-        // A document of another process with one in it, and so on.
+        // A document of another process with a document in it, and so on.
         let deep = b"\xd9\x53\x57\x83\x61a\x00".repeat(3000);
         let document = sent(&[&deep[..], b"\xf6"].concat().into()).expect("the first is read");
         assert!(document.resolve().is_err(), "it must end");

@@ -1,4 +1,4 @@
-//! Errors of flows: what a node answers when it cannot.
+//! Errors of flows: what a node answers when it fails.
 
 use std::fmt;
 
@@ -7,8 +7,7 @@ use sinew_control::outside;
 
 use crate::Value;
 
-/// A flow's answer that is none. What it says is for the log; only [`Error::shown`] may leave
-/// the machine.
+/// A failed answer of a flow. Its text is for the log; only [`Error::shown`] may leave the machine.
 #[derive(Clone, PartialEq)]
 pub struct Error(Box<Inside>);
 
@@ -20,17 +19,17 @@ struct Inside {
     headers: Vec<(ByteString, ByteString)>,
     node: Option<ByteString>,
     parts: Vec<Error>,
-    /// Whether the log has it already.
+    /// Whether it is in the log already.
     told: bool,
-    /// Whether some other error of the flow may have caused it.
+    /// Whether another error of the flow may have caused it.
     follows: bool,
 }
 
-/// What went wrong inside, in HTTP's terms.
+/// The HTTP status of what went wrong inside.
 const INTERNAL: u16 = 500;
 
 impl Error {
-    /// Something went wrong inside; HTTP answers 500. The text loses what nobody is shown.
+    /// An error for what went wrong inside; HTTP answers 500. Secrets are removed from the text.
     pub fn new(text: impl fmt::Display) -> Error {
         let text = outside::hidden(text.to_string());
         Error(Box::new(Inside { text, status: INTERNAL, ..Inside::default() }))
@@ -42,7 +41,7 @@ impl Error {
         self
     }
 
-    /// The same with an answer for whoever asked.
+    /// The same with an answer for the caller.
     pub fn with_shown(mut self, shown: Value) -> Error {
         self.0.shown = Some(shown);
         self
@@ -58,35 +57,35 @@ impl Error {
         self
     }
 
-    /// The same, of this node, if it is of none yet.
+    /// The same as an error of this node, if it has no node yet.
     pub(crate) fn of(mut self, node: &ByteString) -> Error {
         self.0.node.get_or_insert_with(|| node.clone());
         self
     }
 
-    /// The same, if another error of the flow may have caused it: joined with that one it says
-    /// nothing.
+    /// The same, marked as perhaps caused by another error of the flow: joined with that error, it
+    /// is left out.
     pub fn following(mut self) -> Error {
         self.0.follows = true;
         self
     }
 
-    /// The same, once the log has it.
+    /// The same, marked as logged.
     pub(crate) fn told(mut self) -> Error {
         self.0.told = true;
         self
     }
 
-    /// Whether the log has it, or all of which it was joined.
+    /// Whether it is in the log, or all errors that it joins are.
     pub(crate) fn is_told(&self) -> bool {
         self.0.told || (!self.0.parts.is_empty() && self.0.parts.iter().all(Error::is_told))
     }
 
-    /// One error of several; one alone is itself, and those that only follow from another are left
-    /// out. The status is that which all share, else 500.
+    /// Joins several errors into one. A single error stays as it is, and errors that only follow
+    /// from another are left out. The status is the one that all share, otherwise 500.
     ///
     /// # Panics
-    /// Without any.
+    /// If there are no errors.
     pub fn joined(mut errors: Vec<Error>) -> Error {
         if errors.iter().any(|error| !error.0.follows) {
             errors.retain(|error| !error.0.follows);
@@ -114,7 +113,7 @@ impl Error {
         self.0.status
     }
 
-    /// What may be shown to whoever asked.
+    /// What may be shown to the caller.
     pub fn shown(&self) -> Option<&Value> {
         self.0.shown.as_ref()
     }
@@ -129,13 +128,13 @@ impl Error {
         self.0.node.as_ref()
     }
 
-    /// The errors of which it was joined.
+    /// The errors that it joins.
     pub fn parts(&self) -> &[Error] {
         &self.0.parts
     }
 
-    /// As the packet of an `error` port: `{error, status, node}`, `body` if whoever asked may see
-    /// more than the status, `header` if its answer has any, and `parts` of a joined one.
+    /// The packet for an `error` port: `{error, status, node}`, `body` if the caller may see more
+    /// than the status, `header` if the answer has headers, and `parts` if it joins several errors.
     pub fn to_value(&self) -> Value {
         let node = self.0.node.clone().map_or(Value::Null, Value::Text);
         let mut entries = vec![
@@ -159,7 +158,7 @@ impl Error {
     }
 }
 
-/// As it crosses to another domain, and back.
+/// An error as a value that crosses to another domain, and back.
 impl Error {
     pub(crate) fn to_wire(&self) -> Value {
         let Inside { text, status, shown, headers, node, parts, told, .. } = &*self.0;
@@ -178,7 +177,7 @@ impl Error {
         ])
     }
 
-    /// `None`: it is none.
+    /// `None` if the value is not an error.
     pub(crate) fn of_wire(value: &Value) -> Option<Error> {
         let list = |value: &'_ Value| match value {
             Value::List(items) => Some(items.to_vec()),

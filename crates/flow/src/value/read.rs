@@ -1,4 +1,4 @@
-//! Values as they are read, from JSON and whatever else serde knows, without a tree between.
+//! Reads values from JSON and whatever else serde knows, without a tree in between.
 
 use std::fmt;
 
@@ -62,7 +62,7 @@ impl<'de> Visitor<'de> for AnyValue {
         Ok(Value::List(values.into()))
     }
 
-    /// Of two entries with one name the later one holds, in the place of the first.
+    /// If two entries have one name, the later value counts, at the place of the first.
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
         let mut map = Map::new();
         while let Some(key) = entries.next_key::<String>()? {

@@ -12,7 +12,7 @@ use crate::kinds::{LONG, fixture, run, waiting};
 /// Bytes of a flow that waits, beyond its packet.
 const FLOW_LEN_MAX: u64 = 2304;
 
-/// So many nodes behind each other, the last of which does something.
+/// This many nodes in a row; the last one does `does`.
 fn chain(nodes: usize, does: &str) -> FlowFixture {
     let mut text = String::new();
     for at in 1..nodes {
@@ -30,7 +30,7 @@ fn a_node_on_the_path_allocates_nothing() {
         let mut counted = 0;
         run(async {
             let packet = || Value::Bytes(bytes::Bytes::from_static(b"x"));
-            // The first flow may make what stays.
+            // The first flow may make things that stay.
             chain.open("begin", 0, packet(), LONG).await.expect("a reply");
             let mut flow = Box::pin(chain.open("begin", 0, packet(), LONG));
             let mut context = std::task::Context::from_waker(std::task::Waker::noop());

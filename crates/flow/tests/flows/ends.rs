@@ -1,4 +1,5 @@
-//! How flows end: by a reply, a failure, a panic, their deadline, a cancel; and their children.
+//! How flows and their children end: by a reply, a failure, a panic, their deadline, or when they
+//! are cancelled.
 
 use std::time::Duration;
 
@@ -117,7 +118,7 @@ fn a_flow_that_is_dropped_is_gone_from_every_branch() {
     let fixture = fixture(nodes);
     run(async {
         let mut flow = Box::pin(fixture.open("begin", 0, Value::Null, LONG));
-        // One look, which is not the end.
+        // One poll, after which the flow still waits.
         assert!(timeout(Duration::ZERO, &mut flow).await.is_err());
         assert_eq!((waiting(), fixture.figures("c").waiting(), fixture.flows()), (2, 1, 1));
         drop(flow);
@@ -156,7 +157,7 @@ fn too_many_children_are_refused_and_the_others_go_on() {
         }
         let error = fixture.open("begin", 0, Value::Null, LONG).await.expect_err("too many");
         assert_eq!(error.status(), 503);
-        // Until all of them wait.
+        // Lets the children run until all of them wait.
         spawn_local(yield_now()).await.expect("it ends");
         assert_eq!((waiting(), fixture.flows()), (10_000, 10_000));
     });

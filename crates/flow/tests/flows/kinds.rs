@@ -50,7 +50,7 @@ thread_local! {
     static WAITING: Cell<usize> = const { Cell::new(0) };
 }
 
-/// How many `act` nodes of this thread wait: by what lies on their way, not by what is counted.
+/// How many `act` nodes of this thread wait, counted by what their flows own, not by the figures.
 pub(crate) fn waiting() -> usize {
     WAITING.get()
 }
@@ -116,7 +116,7 @@ impl FlowNode for Act {
     }
 }
 
-/// As many milliseconds as the packet says; for ever if it is no number.
+/// Waits as many milliseconds as the packet says; for ever if the packet is not a number.
 async fn wait(packet: &Value) {
     let _owned = Owned::new();
     match packet {
@@ -125,7 +125,7 @@ async fn wait(packet: &Value) {
     }
 }
 
-/// Panics on purpose would fill the output; the texts of others stay.
+/// Hides the texts of intended panics, which would fill the output; the texts of others stay.
 pub(crate) fn expect_booms() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -138,7 +138,7 @@ pub(crate) fn expect_booms() {
     });
 }
 
-/// The nodes of a graph, behind `begin` whose packets go to the first.
+/// The nodes of a graph, with a node `begin` whose packets go to the first.
 pub(crate) fn fixture(nodes: &str) -> FlowFixture {
     testing::fixture(nodes, &[FlowEntry { kind: &ACT, make: Make::Node(make) }])
 }

@@ -1,5 +1,5 @@
-//! What holds for flows of whatever kinds: panics, deadlines, cancels and children stay with their
-//! flow, and nothing is left of it.
+//! What holds for flows of any kinds: the effects of panics, deadlines, cancels and children stay
+//! within their flow, and nothing of a flow is left behind.
 
 mod costs;
 mod ends;

@@ -1,4 +1,4 @@
-//! Ten thousand flows at once, of which some fail, panic, are cancelled or come too late.
+//! Ten thousand flows at once. Some fail, panic, are cancelled or come too late.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -14,7 +14,8 @@ use crate::kinds::{LONG, expect_booms, fixture, run, waiting};
 
 const FLOWS: usize = 10_000;
 
-/// Each keeps its packet, waits on two branches, one of which may fail, and shows what it kept.
+/// Each flow keeps its packet, waits on two branches, one of which may fail, and shows what it
+/// kept.
 const GRAPH: &str = "
 - {kind: act, name: a, does: keep, ports: {out: [{name: b, port: in}, {name: c, port: in}]}}
 - {kind: act, name: b, does: wait, ports: {out: [{name: b2, port: in}]}}
@@ -23,7 +24,7 @@ const GRAPH: &str = "
 - {kind: act, name: d, does: wait}
 ";
 
-/// What becomes of a flow whose packet is `ms`: how long it waits tells it apart.
+/// What becomes of a flow whose packet is `ms`. Its wait tells it apart from other flows.
 async fn flow(
     fixture: Rc<FlowFixture>,
     ms: i64,
@@ -93,10 +94,10 @@ fn failures_and_panics_of_many_leave_no_packet_behind() {
             flows.push(Box::pin(fixture.open("begin", 0, Value::List(Arc::clone(&held)), LONG)));
         }
         for flow in &mut flows {
-            // Each waits for ever, for its packet is no number.
+            // Each flow waits for ever, because its packet is not a number.
             assert!(timeout(Duration::ZERO, flow).await.is_err());
         }
-        // Two branches of each wait, and the child soon does.
+        // In each flow one branch waits, and soon its child does too.
         assert!(Arc::strong_count(&held) > 1000);
     });
     assert_eq!((Arc::strong_count(&held), waiting(), fixture.flows()), (1, 0, 0));

@@ -1,5 +1,5 @@
-//! The rule by itself, and over a line that fails as TCP does: what was sent meanwhile comes later,
-//! in order and all at once.
+//! The rule by itself, and over a line that fails as TCP does: what was sent during the outage
+//! arrives later, in order and all at once.
 
 use std::collections::VecDeque;
 
@@ -44,7 +44,7 @@ fn who_starts_anew_is_heard_and_his_earlier_life_never_again() {
     let mut judge = Judge::new(HOST, LIFE, AFTER_NS);
     let now_ns = 1000 * MS;
     for life in 1..=5 {
-        // What is late must not end a life.
+        // A late message must not end a life.
         let late = judge.judge(&header(life + 1, 1, now_ns - AFTER_NS - 1), now_ns);
         assert_eq!(late, Freshness::Late { age_ns: AFTER_NS + 1 });
         assert!(matches!(judge.judge(&header(life, 9, now_ns), now_ns), Freshness::Fresh { .. }));
@@ -55,7 +55,7 @@ fn who_starts_anew_is_heard_and_his_earlier_life_never_again() {
     }
 }
 
-/// A line from one host to another: what is said while it is down comes when it is up again.
+/// A line from one host to another: what is sent while it is down arrives when it is up again.
 #[derive(Default)]
 struct Line {
     under_way: VecDeque<(u64, MessageHeader, u64)>,
@@ -66,7 +66,7 @@ impl Line {
         self.under_way.push_back((now_ns + delay_ns, header, now_ns));
     }
 
-    /// The next that is there, and when it was made.
+    /// The next message that has arrived, and when it was made.
     fn hear(&mut self, now_ns: u64, is_up: bool) -> Option<(MessageHeader, u64)> {
         let (due_ns, ..) = self.under_way.front().filter(|_| is_up)?;
         let (_, header, made_ns) = (*due_ns <= now_ns).then(|| self.under_way.pop_front())??;
@@ -74,8 +74,8 @@ impl Line {
     }
 }
 
-/// Commands at 1 kHz over a line with an outage: the age of the oldest that was obeyed, how many
-/// were, and how many came late.
+/// Commands at 1 kHz over a line with an outage. Returns the age of the oldest command that was
+/// obeyed, how many were obeyed, and how many came late.
 fn outage(random: &mut fastrand::Rng, obeys: impl Fn(&Freshness) -> bool) -> (u64, u64, u64) {
     let down_ns = 100 * MS + random.u64(..200 * MS);
     let up_ns = down_ns + random.u64(..2000 * MS);
@@ -84,7 +84,7 @@ fn outage(random: &mut fastrand::Rng, obeys: impl Fn(&Freshness) -> bool) -> (u6
     let mut heard_ns = None;
     let (mut oldest_ns, mut obeyed, mut late) = (0, 0, 0);
     for step in 0..up_ns / MS + 500 {
-        // Clocks of two hosts have nothing to do with each other: only who receives says a time.
+        // The clocks of the two hosts are unrelated: only the receiver's time is used.
         let now_ns = step * MS;
         let is_up = !(down_ns..up_ns).contains(&now_ns);
         if step % 10 == 0 {
@@ -123,7 +123,7 @@ fn after_an_outage_no_command_is_obeyed_that_is_older_than_it_may_be() {
     assert!(late_in_all > 100_000, "{late_in_all} late: the outages were none");
 }
 
-/// The proof that the test above can fail: who goes by sequences alone obeys what is old.
+/// Proves that the test above can fail: a receiver that only checks sequences obeys old commands.
 #[test]
 fn rising_sequences_alone_obey_what_is_old() {
     let mut random = fastrand::Rng::with_seed(11);

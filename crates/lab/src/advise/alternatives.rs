@@ -1,5 +1,5 @@
 //! What a graph could be instead: its nodes on other threads, its links with other options. Each
-//! alternative is a set of edits of the spec, so that what is measured is what is written.
+//! alternative is a set of edits of the spec, so that exactly what would be written is measured.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use sinew_spec::plan::{
 
 use crate::words::words;
 
-/// With more nodes than so many for each CPU, a thread or process for each is no alternative.
+/// If there are more nodes than this for each CPU, a thread or process for each is no alternative.
 const NODES_PER_CPU_MAX: usize = 4;
 
 words! {
@@ -37,15 +37,15 @@ words! {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LinkWay {
     AsItStands,
-    /// The memory of one process, or of two.
+    /// Through memory: within one process, or shared by two.
     Memory(Sync, Wait),
     Stream(Transport, Wait),
-    /// As it stands, but for what arrives.
+    /// As it is, but with another delivery.
     Delivery(Delivery),
 }
 
 impl LinkWay {
-    /// In the order in which one of equals is preferred: nothing to change, then what is simplest.
+    /// Sorted by preference among equals: first no change, then what is simplest.
     const ALL: [LinkWay; 15] = [
         LinkWay::AsItStands,
         LinkWay::Memory(Sync::LockFree, Wait::Park),
@@ -64,7 +64,8 @@ impl LinkWay {
         LinkWay::Delivery(Delivery::Latest),
     ];
 
-    /// What a link would be: its options as the spec would write them, `None` without one.
+    /// What the options of a link would be, as the spec would write them; `None` for an option that
+    /// the link would not have.
     fn options(
         self,
         link: &Link,
@@ -95,12 +96,12 @@ impl LinkWay {
     }
 }
 
-/// What the links of the core that leave a thread become.
+/// The ways that the links of the core that leave a thread get.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Ways {
-    /// All the same.
+    /// All links the same way.
     All(LinkWay),
-    /// Each its own, by the link's name.
+    /// Each link its own way, by the link's name.
     Each(BTreeMap<String, LinkWay>),
 }
 
@@ -112,7 +113,7 @@ impl Ways {
         }
     }
 
-    /// As a row of the report names them: transport, sync, wait, delivery.
+    /// The words of a row in the report: transport, sync, wait, delivery.
     pub(super) fn words(&self) -> [&'static str; 4] {
         const SAME: &str = "same";
         const EACH: &str = "each";
@@ -127,13 +128,15 @@ impl Ways {
         }
     }
 
-    /// Whether other messages may arrive than now: that is for the user to choose.
+    /// Whether other messages may arrive than now. That is for the user to choose.
     pub(super) fn changes_meaning(&self) -> bool {
         matches!(self, Ways::All(LinkWay::Delivery(_)))
     }
 
-    /// What is not measured in this layout: other transports once more, where the threads do not
-    /// stand; on one CPU whatever keeps it from the writer.
+    /// Whether this is not worth measuring in the layout. With other threads than those of the
+    /// spec, other transports are not measured again, and no change of delivery. With one CPU only
+    /// lock-free memory with parking is measured: a reader that spins keeps the CPU from the
+    /// writer.
     pub(super) fn is_far_fetched(&self, layout: ThreadLayout) -> bool {
         match layout {
             ThreadLayout::AsItStands => false,
@@ -143,7 +146,7 @@ impl Ways {
     }
 }
 
-/// One of them.
+/// An alternative: a thread layout, and ways for its links.
 #[derive(Clone, Debug)]
 pub(super) struct Alternative {
     pub(super) layout: ThreadLayout,
@@ -157,8 +160,8 @@ pub(super) fn core_links(plan: &Plan) -> impl Iterator<Item = (usize, &Link)> {
     plan.links.iter().enumerate().filter(move |(_, link)| inside(link))
 }
 
-/// What must stand between the ends of a link: what is required, else its process if the spec gives
-/// it one. Which nodes fail together is for the user to say.
+/// What must stand between the ends of a link: what is required; otherwise a process boundary, if
+/// the spec has one there. Which nodes fail together is for the user to say.
 pub(super) fn floor(plan: &Plan, link: usize) -> Isolation {
     let asked = |of: fn(RequiredOf) -> bool| {
         plan.requirements.iter().find_map(|requirement| match requirement.bound {
@@ -177,7 +180,8 @@ pub(super) fn floor(plan: &Plan, link: usize) -> Isolation {
         .unwrap_or(if has.holds(Isolation::Process) { Isolation::Process } else { Isolation::None })
 }
 
-/// The edits that lay the nodes out so; `None` where that is no other layout, or none to be had.
+/// The edits that give the nodes this layout; `None` if it is the layout that the spec has already,
+/// or one that this graph cannot have.
 pub(super) fn lay_out(
     plan: &Plan,
     places: &Places,
@@ -190,7 +194,8 @@ pub(super) fn lay_out(
     let few = count <= NODES_PER_CPU_MAX * cpus.len();
     match layout {
         ThreadLayout::AsItStands => Some(vec![]),
-        // What has a clock of its own answers no cycle: on another thread it would.
+        // A thread with a clock of its own is not part of another thread's cycle; in another layout
+        // it would be.
         _ if domains.iter().any(|&at| clocks(plan, at) > 1) => None,
         ThreadLayout::Fused => domains
             .iter()
@@ -250,8 +255,8 @@ fn clocks(plan: &Plan, domain: usize) -> usize {
     plan.domains[domain].threads().iter().filter(by_timer).count()
 }
 
-/// All nodes go to the domain whose clock releases it; `None` where a domain says of itself what
-/// would then be lost.
+/// Moves all nodes to the domain that the clock releases. `None` if another domain has options or
+/// requirements that would then be lost.
 fn one_domain(plan: &Plan, places: &Places, domains: &[usize]) -> Option<Vec<Change>> {
     let mut clocked = domains.iter().filter(|&&at| clocks(plan, at) > 0);
     let (Some(&leader), None) = (clocked.next(), clocked.next()) else { return None };
@@ -281,8 +286,8 @@ fn one_domain(plan: &Plan, places: &Places, domains: &[usize]) -> Option<Vec<Cha
     Some(changes)
 }
 
-/// Every node but the first of each domain gets a domain of its own, which a message releases, and
-/// which says the same of itself.
+/// Every node but the first of each domain gets a domain of its own, which a message releases and
+/// which has the same options.
 fn process_each(plan: &Plan, places: &Places, domains: &[usize]) -> Option<Vec<Change>> {
     let mut changes = vec![];
     for &at in domains {
@@ -323,8 +328,8 @@ fn released_by_input(domain: &Domain) -> Option<String> {
     Some(format!("{{realtime: {{{realtime}}}{user}}}"))
 }
 
-/// The edits that give the links that leave a thread in `laid`, a plan of the text at `places`,
-/// these options.
+/// The edits that give these options to the links that leave a thread in `laid`, which is a plan of
+/// the text at `places`.
 fn cross(laid: &Plan, places: &Places, ways: &Ways) -> Option<Vec<Change>> {
     let mut changes = vec![];
     for (at, link) in core_links(laid).filter(|(_, link)| !link.fused) {
@@ -342,7 +347,7 @@ fn cross(laid: &Plan, places: &Places, ways: &Ways) -> Option<Vec<Change>> {
     Some(changes)
 }
 
-/// Where the options of a link stand.
+/// Where the options of a link are in the spec.
 fn place_of(plan: &Plan, places: &Places, link: usize) -> Option<Vec<PathStep>> {
     let link = &plan.links[link];
     let name = |node: usize| plan.nodes[node].name.as_str();
@@ -355,18 +360,18 @@ fn place_of(plan: &Plan, places: &Places, link: usize) -> Option<Vec<PathStep>> 
 pub(super) struct Laid {
     pub(super) layout: ThreadLayout,
     pub(super) changes: Vec<Change>,
-    /// The text with the changes, where its parts stand, and its plan.
+    /// The places of its parts in the text with the changes, and the plan of that text.
     pub(super) places: Places,
     pub(super) plan: Plan,
 }
 
 impl Laid {
-    /// With one way for all links; the first leaves them as they are.
+    /// With one way for all links; the first alternative leaves them as they are.
     pub(super) fn uniform(&self) -> Vec<Alternative> {
         LinkWay::ALL.iter().filter_map(|&crossing| self.with(Ways::All(crossing))).collect()
     }
 
-    /// With these ways.
+    /// With these ways for the links.
     pub(super) fn with(&self, ways: Ways) -> Option<Alternative> {
         let more = cross(&self.plan, &self.places, &ways)?;
         let changes = [&self.changes[..], &more].concat();

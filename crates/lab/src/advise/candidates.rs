@@ -15,7 +15,7 @@ use super::alternatives::{Alternative, Laid, ThreadLayout, core_links, floor, la
 pub(super) struct Candidate {
     pub(super) alternative: Alternative,
     pub(super) text: String,
-    /// The core alone.
+    /// How to run the core alone.
     pub(super) request: RunRequest,
 }
 
@@ -45,7 +45,8 @@ impl Alternatives<'_> {
         Ok(())
     }
 
-    /// The threads laid out; `None` where that is no other layout, or none to be had.
+    /// The threads in this layout; `None` if it is the layout that the spec has already, or one
+    /// that this graph cannot have.
     pub(super) fn laid(&self, layout: ThreadLayout) -> Option<Result<Laid, String>> {
         let laid = || {
             let text = &self.spec.text;
@@ -60,8 +61,8 @@ impl Alternatives<'_> {
         laid().transpose()
     }
 
-    /// Adds an alternative if it compiles, keeps what must stand between nodes, and is none that is
-    /// there already.
+    /// Adds an alternative if it compiles, keeps what must stand between nodes, and is not yet
+    /// among the candidates.
     pub(super) fn add(&mut self, alternative: Alternative) {
         let is_first = self.candidates.is_empty();
         match self.candidate(alternative) {
@@ -115,7 +116,7 @@ impl Alternatives<'_> {
     }
 }
 
-/// What is the same of two plans that would run alike.
+/// What is equal in two plans that would run alike.
 fn signature(plan: &Plan) -> String {
     let threads = plan.domains.iter().map(|domain| domain.threads().to_vec());
     let links = plan.links.iter().map(|link| {
@@ -135,7 +136,7 @@ fn keeps_floors(plan: &Plan, of: &Plan) -> bool {
     })
 }
 
-/// The requirements of the core get the lines on which they stand in the user's spec.
+/// Gives the requirements of the core the line numbers that they have in the user's spec.
 fn tell_lines(core: &mut Plan, user: &Plan) {
     for at in 0..core.requirements.len() {
         let (bound, subject) = (core.requirements[at].bound, core.requirements[at].subject(core));
@@ -146,7 +147,7 @@ fn tell_lines(core: &mut Plan, user: &Plan) {
     }
 }
 
-/// The plan of a text in the place of the spec's; the error is the first of the text.
+/// The plan of a text that replaces the spec's; the error is the first one in the text.
 fn compiled(spec: &Spec, text: &str, kinds: &[&'static Kind]) -> Result<Plan, String> {
     let Spec { file, overrides, images, outside, host, machine, .. } = spec;
     let host = host.as_deref();

@@ -1,4 +1,4 @@
-//! Which alternative is taken, and why not the others: from figures alone.
+//! Which alternative is chosen, and why not the others: decided by figures alone.
 
 use std::collections::BTreeMap;
 
@@ -10,15 +10,16 @@ use sinew_spec::plan::{Bound, Plan, RequiredOf, Requirement};
 use super::trial::{CPU, CYCLE, cpu_of, cycles_of};
 use crate::report::{Measure, Row};
 
-/// What is not better by this much is not worth a change of the spec.
+/// An alternative that is not better by this share is not worth a change of the spec.
 const WORTH: f64 = 0.05;
-/// A cycle that is longer by no more than this share of the period is no reason to take CPU time
-/// where no latency is required: whoever needs it requires it.
+/// Where no latency is required, a cycle that is longer by no more than this share of the period
+/// does not justify more CPU time. Users who need a shorter one can require it.
 const SLACK: f64 = 0.01;
-/// CPU times that differ by less, in hundredths of one CPU or of each other, are alike.
+/// CPU times are alike if they differ by less than 2 hundredths of a CPU, or by less than a tenth
+/// of the smaller one.
 const CPU_ALIKE: (f64, f64) = (2.0, 0.1);
 
-/// What is to be made small among all that meet the requirements.
+/// What is to be minimised among all alternatives that meet the requirements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Objective {
     /// Nothing bounds a latency: the shortest cycle.
@@ -34,38 +35,41 @@ pub(super) struct Measured<'a> {
     pub(super) row: &'a Row,
     /// Its plan.
     pub(super) plan: &'a Plan,
-    /// Whether other messages may arrive than now: it is measured and never chosen.
+    /// Whether other messages may arrive than now. Such an alternative is measured and never
+    /// chosen.
     pub(super) changes_meaning: bool,
 }
 
 /// The outcome.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Choice {
-    /// Place of the alternative; `None` if none is shown to keep all requirements.
+    /// Index of the alternative; `None` if none is shown to keep all requirements.
     pub chosen: Option<usize>,
     /// What is said of each alternative.
     pub words: Vec<String>,
-    /// What cannot be had: requirements that none keeps, or no two together.
+    /// What cannot be had: requirements that no alternative keeps, or pairs of which none keeps
+    /// both.
     pub contradictions: Vec<String>,
-    /// Those that could not be told from the one that was chosen.
+    /// The alternatives that could not be distinguished from the chosen one.
     pub alike: Vec<usize>,
 }
 
-/// Alternatives that are not taken whatever their figures are, and why: what was seen elsewhere.
+/// Alternatives that are not chosen whatever their figures are, and why not: something seen in
+/// another run.
 pub(super) type RuledOut = BTreeMap<usize, String>;
 
-/// By which figures of a row alternatives are compared.
+/// The figures of a row by which alternatives are compared.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct By<'a> {
     pub(super) objective: Objective,
-    /// A measure.
+    /// The name of a measure.
     pub(super) latency: &'a str,
-    /// A figure.
+    /// The name of a figure.
     pub(super) cpu: &'a str,
     pub(super) period_ns: u64,
 }
 
-/// What the requirements make small.
+/// What the requirements ask to be minimised.
 pub(super) fn objective(plan: &Plan) -> Objective {
     let bounds_latency =
         |it: &Requirement| matches!(it.bound, Bound::Latency(_) | Bound::LatencyMax(_));
@@ -75,8 +79,8 @@ pub(super) fn objective(plan: &Plan) -> Objective {
     }
 }
 
-/// Chooses. The first alternative is what stands there; the others follow in the order in which one
-/// of equals is preferred. The period is that of the cycles.
+/// Chooses. The first alternative is the graph as it is; the others follow in the order in which
+/// one of equals is preferred. The period is that of the cycles.
 pub(super) fn choose(
     all: &[Measured<'_>],
     ruled_out: &RuledOut,
@@ -93,7 +97,8 @@ pub(super) fn choose(
         .filter(|at| !all[*at].changes_meaning && !ruled_out.contains_key(at) && keeps(at));
     let by = By { objective, latency: CYCLE, cpu: CPU, period_ns };
     let alike = best(all, good.collect(), &by);
-    // What stands there stays if nothing is shown to be better; else the first of equals.
+    // The graph stays as it is if nothing is shown to be better; otherwise the first of equals
+    // wins.
     let chosen = alike.first().copied();
     let words = |at: usize| match ruled_out.get(&at) {
         Some(why) => why.clone(),
@@ -115,7 +120,7 @@ pub(super) fn choose(
     Choice { chosen, words, contradictions, alike }
 }
 
-/// Those of `some` that nothing tells from the best of them.
+/// Those of `some` that cannot be distinguished from the best of them.
 pub(super) fn best(all: &[Measured<'_>], some: Vec<usize>, by: &By<'_>) -> Vec<usize> {
     let cpu = By { objective: Objective::CpuTime, ..*by };
     let latency = By { objective: Objective::Latency, ..*by };
@@ -126,7 +131,8 @@ pub(super) fn best(all: &[Measured<'_>], some: Vec<usize>, by: &By<'_>) -> Vec<u
     best_of(all, &best_of(all, &near, &cpu, 0.0), &latency, 0.0)
 }
 
-/// Those of `some` that cannot be told from the best, or are worse by no more than `within`.
+/// Those of `some` that cannot be distinguished from the best, or are worse by no more than
+/// `within`.
 fn best_of(all: &[Measured<'_>], some: &[usize], by: &By<'_>, within: f64) -> Vec<usize> {
     let value = |at: usize| value(all[at].row, by);
     let best = some.iter().copied().min_by(|&a, &b| value(a).total_cmp(&value(b)));
@@ -137,7 +143,7 @@ fn best_of(all: &[Measured<'_>], some: &[usize], by: &By<'_>, within: f64) -> Ve
     some.iter().copied().filter(alike).collect()
 }
 
-/// Every requirement of the alternative's plan, as its figures show it.
+/// Every requirement of the alternative's plan: whether its figures show that it is kept.
 pub(super) fn judge(of: &Measured<'_>) -> Vec<(Kept, String)> {
     let Measured { row, plan, .. } = of;
     let unseen = || (Kept::NotShown, "nothing was observed".to_owned());
@@ -177,10 +183,11 @@ fn value(row: &Row, by: &By<'_>) -> f64 {
     value.unwrap_or(f64::INFINITY)
 }
 
-/// Whether a row cannot be told from the best, or is so little worse that it is not worth a change.
+/// Whether a row cannot be distinguished from the best, or is so little worse that a change is not
+/// worth it.
 fn is_alike(row: &Row, best: &Row, by: &By<'_>) -> bool {
     if by.objective == Objective::CpuTime {
-        // Where nobody has read it, it is no reason for anything.
+        // If the CPU time was not read, it decides nothing.
         return !is_more_cpu(value(row, by), value(best, by));
     }
     let over = row.measure(by.latency).zip(best.measure(by.latency));
@@ -188,7 +195,7 @@ fn is_alike(row: &Row, best: &Row, by: &By<'_>) -> bool {
     over.is_some_and(|over: Interval| !over.is_firm() || over.low <= 1.0 + WORTH)
 }
 
-/// Whether one CPU time, % of a CPU, is more than the other by what counts.
+/// Whether one CPU time, % of a CPU, exceeds the other by an amount that counts.
 fn is_more_cpu(this: f64, than: f64) -> bool {
     this - than > CPU_ALIKE.0.max(than * CPU_ALIKE.1)
 }
@@ -226,7 +233,7 @@ fn words(
     beside(row, best, CYCLE, CPU)
 }
 
-/// A row beside the best, in words: its CPU time and a measure.
+/// A row compared with the best, in words: its CPU time and a measure.
 pub(super) fn beside(row: &Row, best: &Row, measure: &str, cpu: &str) -> String {
     let used = |row: &Row| row.figure(cpu).unwrap_or_default();
     format!("{:+.0} % of a CPU; {}", used(row) - used(best), takes(row, best, measure))
@@ -242,7 +249,8 @@ fn takes(row: &Row, best: &Row, measure: &str) -> String {
     }
 }
 
-/// Requirements that no alternative keeps, or else pairs of which none keeps both.
+/// Requirements that no alternative keeps; if there are none, pairs of which no alternative keeps
+/// both.
 fn contradictions(all: &[Measured<'_>], judged: &[Vec<(Kept, String)>]) -> Vec<String> {
     let Some(first) = all.first() else { return vec![] };
     let count = first.plan.requirements.len();
@@ -284,8 +292,8 @@ pub(super) fn broken(own: &Measured<'_>) -> Option<String> {
     Some(format!("with its own nodes {}: {subject}, {bound} (line {line}): {seen}", kept.word()))
 }
 
-/// Why an alternative that ran with the graph's own nodes is not taken, beside what stands there;
-/// `None` if it holds.
+/// Why an alternative that ran with the graph's own nodes is not chosen, compared with the graph as
+/// it is; `None` if it holds.
 pub(super) fn why_not(own: &Measured<'_>, stands: &Measured<'_>) -> Option<String> {
     if let Some(why) = broken(own) {
         return Some(why);

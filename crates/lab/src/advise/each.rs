@@ -1,5 +1,5 @@
-//! A way for each link: what every link of a layout says of each way that all of them were
-//! measured with. A link that must be fast may spin where the others sleep.
+//! A way for each link: what the figures of every link of a layout say about each way that all
+//! links were measured with. A link that must be fast may spin where the others sleep.
 
 use std::collections::BTreeMap;
 
@@ -10,20 +10,21 @@ use super::alternatives::{LinkWay, core_links};
 use super::choose::{By, Measured, Objective, beside, best, judge};
 use super::trial::cpu_of;
 
-/// A link, beside all ways.
+/// A link, compared in all ways.
 pub(super) struct OfLink {
     /// Its name.
     pub(super) link: String,
     /// The figure of the CPU time of its reader's domain.
     pub(super) cpu: String,
-    /// Which way serves it best; `None` if none was measured.
+    /// Index of the way that serves it best; `None` if none was measured.
     pub(super) best: Option<usize>,
     /// What is said of each way.
     pub(super) words: Vec<String>,
 }
 
-/// Of all links that leave a thread, in a layout whose links were measured with one way after the
-/// other. A way must keep what is required of the link, and of its reader's domain if one does.
+/// For all links that leave a thread, in a layout whose links were measured with one way after the
+/// other. A way must keep what is required of the link, and of its reader's domain if anything is
+/// required of that.
 pub(super) fn of_layout(
     ways: &[Measured<'_>],
     objective: Objective,
@@ -71,7 +72,7 @@ pub(super) fn of_layout(
     core_links(plan).filter(|(_, link)| !link.fused).map(|(at, _)| of_link(at)).collect()
 }
 
-/// The best way of each link, if not all of them take the same.
+/// The best way of each link; `None` if all links take the same.
 pub(super) fn mixed(crossings: &[LinkWay], links: &[OfLink]) -> Option<BTreeMap<String, LinkWay>> {
     let taken = links.iter().filter_map(|it| Some((it.link.clone(), crossings[it.best?])));
     let taken: BTreeMap<_, _> = taken.collect();
@@ -110,7 +111,7 @@ nodes:
     const PARK: LinkWay = LinkWay::Memory(Sync::LockFree, Wait::Park);
     const SPIN: LinkWay = LinkWay::Memory(Sync::LockFree, Wait::Spin);
 
-    /// All links take so long, and every reader takes so much of a CPU.
+    /// All links take this long, and every reader takes this share of a CPU.
     fn row(us: u64, cpu: f64) -> Row {
         let mut row = Row::of(&[("wait", "any")]);
         for link in ["a.out -> b.in", "b.out -> c.in", "c.out -> a.in"] {

@@ -13,21 +13,21 @@ use crate::report::Row;
 use crate::rounds::Session;
 use crate::scenario::CannotRun;
 
-/// It is started so often: each start finds other places for threads, and on a shared machine the
-/// median of one start may be a fifth off that of the next.
+/// How often the graph is started. Each start finds other places for threads, and on a shared
+/// machine the median of one start may be a fifth off that of the next.
 const STARTS: u32 = 3;
 
 /// What was seen.
 pub struct Observation {
-    /// Median execution time of each node of the plan, ns; `None` of a service.
+    /// Median execution time of each node of the plan, ns; `None` for a service.
     pub(super) busy_ns: Vec<Option<u64>>,
-    /// The figures, as of an alternative.
+    /// The figures, like those of an alternative.
     pub(super) row: Row,
     /// How long it was watched.
     pub(super) watch: Duration,
 }
 
-/// Runs a graph, services and all, for so long, in a few starts; each may end by itself. Its
+/// Runs a graph with its services for this long, in a few starts; each run may end by itself. Its
 /// actuators move.
 ///
 /// # Errors

@@ -13,7 +13,7 @@ use sinew_spec::plan::Plan;
 
 use crate::report::ScenarioReport;
 
-/// The form of a receipt; another one is refused.
+/// The version of the form of a receipt; any other is refused.
 const FORM: u32 = 1;
 /// Largest receipt, bytes.
 const LEN_MAX: u64 = 64 << 20;
@@ -24,7 +24,7 @@ pub struct Receipt {
     receipt: u32,
     /// Version of the program that measured.
     program: String,
-    /// The commit that the graph's folder was at, if it lies in a repository.
+    /// The commit that the graph's folder was at, if it is in a repository.
     commit: Option<String>,
     /// The graph as it was advised: its plan without notes.
     graph: Map<String, Value>,
@@ -33,7 +33,7 @@ pub struct Receipt {
 }
 
 impl Receipt {
-    /// Of a graph that was advised to be `plan`, in this folder.
+    /// The receipt of a graph that was advised to be `plan`, in this folder.
     pub fn of(plan: &Plan, folder: &Path, report: &ScenarioReport) -> Receipt {
         let commit = Command::new("git").args(["rev-parse", "HEAD"]).current_dir(folder).output();
         let commit = commit.ok().filter(|output| output.status.success());
@@ -45,7 +45,7 @@ impl Receipt {
     /// Reads one.
     ///
     /// # Errors
-    /// It cannot be read, or is no receipt: what to do instead.
+    /// It cannot be read, or is no receipt; the error says what to do instead.
     pub fn read(path: &Path) -> Result<Receipt, String> {
         let name = path.display();
         let how = "write one with 'sinew advise --receipt FILE GRAPH'";
@@ -67,12 +67,13 @@ impl Receipt {
         }
     }
 
-    /// As a file holds it.
+    /// As text for a file.
     pub fn to_text(&self) -> String {
         format!("{}\n", serde_json::json!(self))
     }
 
-    /// What has changed since: of the machine, of the graph. Nothing if it still holds.
+    /// What has changed since then in the machine and in the graph. Empty if the receipt still
+    /// holds.
     pub fn differences(&self, plan: &Plan, machine: &Machine) -> Vec<String> {
         let mut all = machine.is_another(&self.report.machine);
         let now = graph(plan);
@@ -89,7 +90,7 @@ impl Receipt {
     }
 }
 
-/// The plan without what it says of itself, and where it stands in the text: a comment changes
+/// The plan without its notes and without its places in the text: a comment in the spec changes
 /// nothing.
 fn graph(plan: &Plan) -> Map<String, Value> {
     let Value::Object(mut graph) = picture::json(plan) else { return Map::new() };

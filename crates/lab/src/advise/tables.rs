@@ -1,5 +1,5 @@
-//! The advice as tables: each link and each thread as it stands and as it would be, and what was
-//! said of each alternative.
+//! The advice as tables: each link and each thread as it is and as it would be, and what was said
+//! about each alternative.
 
 use sinew_figures::Distribution;
 use sinew_figures::units::time;
@@ -10,7 +10,7 @@ use super::each::OfLink;
 use super::trial::{CPU, CYCLE, cpu_of};
 use crate::report::{Measure, Row, Table};
 
-/// All but that of the ways.
+/// All tables but that of the ways.
 pub(super) fn all(measured: &[Measured<'_>], choice: &Choice, own_nodes: &[Row]) -> Vec<Table> {
     let Some(stands) = measured.first() else { return vec![] };
     let chosen = choice.chosen.and_then(|at| measured.get(at)).unwrap_or(stands);
@@ -22,8 +22,8 @@ pub(super) fn all(measured: &[Measured<'_>], choice: &Choice, own_nodes: &[Row])
     all
 }
 
-/// What each link of a layout says of each way that all were measured with; `measured` holds the
-/// ways in the order of the words.
+/// What the figures of each link of a layout say about each way that all links were measured with.
+/// `measured` holds the ways in the order of the words.
 pub(super) fn ways(measured: &[Measured<'_>], links: &[OfLink]) -> Table {
     let row = |of: &OfLink, way: usize| {
         let Measured { row, .. } = &measured[way];
@@ -41,7 +41,7 @@ pub(super) fn ways(measured: &[Measured<'_>], links: &[OfLink]) -> Table {
     Table::of(title, columns, links.iter().flat_map(of_link).collect())
 }
 
-/// What was predicted of the choice, beside what was seen with the graph's own nodes.
+/// What was predicted for the choice, beside what was seen with the graph's own nodes.
 fn own(stands: &Row, chosen: &Measured<'_>, seen: &Row) -> Table {
     let links = chosen.plan.links.iter().enumerate().map(|(at, _)| chosen.plan.link_name(at));
     let p50 = |row: &Row, name: &str| row.measure(name)?.distribution.quantile(0.5);
@@ -101,7 +101,7 @@ fn links(stands: &Measured<'_>, chosen: &Measured<'_>) -> Table {
     Table::of(title, columns, rows)
 }
 
-/// What a link is, in words.
+/// The options of a link, in words.
 pub(super) fn options(link: &Link) -> String {
     if link.fused {
         return "fused: a plain slot".into();
@@ -139,7 +139,7 @@ fn percent(value: Option<f64>) -> String {
     value.map_or("-".into(), |value| format!("{value:.1} %"))
 }
 
-/// What the choice saves of a link's latency, if that can be told.
+/// How much of a link's latency the choice saves, if that can be told.
 fn saves(stands: &Row, chosen: &Row, measure: &str) -> String {
     let pair = chosen.measure(measure).zip(stands.measure(measure));
     match pair.and_then(|(chosen, stands)| Some((chosen.over(stands)?, stands.spread()?))) {

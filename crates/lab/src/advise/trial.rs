@@ -1,5 +1,5 @@
-//! One alternative as it is measured: with stand-ins that compute as long as the nodes do and move
-//! nothing, or with its own nodes.
+//! Measures one alternative: with stand-ins that compute as long as the nodes do and move nothing,
+//! or with its own nodes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -18,12 +18,12 @@ use crate::scenario::cycles::Cycles;
 
 /// Cycles after each start that do not count.
 const WARM_UP: u64 = 20;
-/// What starting and stopping takes, about.
+/// About how long starting and stopping takes.
 pub(super) const START: Duration = Duration::from_millis(210);
-/// Longest pause between two looks.
+/// Longest pause between two looks at the run.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// The measure of the cycles that go around.
+/// The measure of the cycles that go around the whole loop.
 pub(super) const CYCLE: &str = "cycle_latency";
 /// The figure of the CPU time of all domains.
 pub(super) const CPU: &str = "cpu";
@@ -47,7 +47,7 @@ pub(super) struct Trial<'a> {
     used: BTreeMap<usize, u64>,
     wall_ns: u64,
     overruns: u64,
-    /// Records that were gone before they were read.
+    /// Records that were overwritten before they were read.
     unread: u64,
 }
 
@@ -102,7 +102,7 @@ impl<'a> Trial<'a> {
         Trial { session, request, share, used, wall_ns, overruns, unread }
     }
 
-    /// One start, with this told of every record; adds what was seen as a round.
+    /// One start, with `also` told of every record; adds what was seen as a round.
     pub(super) fn add_round(
         &mut self,
         row: &mut Row,
@@ -132,7 +132,8 @@ impl<'a> Trial<'a> {
         let mut run = run.map_err(|error| format!("it cannot be started: {error}"))?;
         let clock = run.clock();
         let mut begun: Option<(u64, Vec<u64>)> = None;
-        // What was used when it was last looked at: who ends by itself is gone then.
+        // What had been used at the last look: a process that ends by itself is gone when the run
+        // is over.
         let mut used = (0, vec![]);
         let look = LOOK.min(self.share / 4);
         let mut take = |seen: &mut Seen, id: ThreadId, record: &Record| {
@@ -172,7 +173,7 @@ impl<'a> Trial<'a> {
         Ok(seen)
     }
 
-    /// Of all rounds. CPU time that was not read twice is none.
+    /// The figures of all rounds. CPU time that was not read twice is not among them.
     fn figures(&self) -> Vec<Figure> {
         let mut figures = vec![];
         if self.wall_ns > 0 {
@@ -190,7 +191,7 @@ impl<'a> Trial<'a> {
     }
 }
 
-/// CPU time of each domain's process so far; 0 of one that has ended.
+/// CPU time of each domain's process so far; 0 for a domain that has ended.
 fn cpu_ns(pids: &[Option<u32>]) -> Vec<u64> {
     let used = |pid: &Option<u32>| pid.and_then(|pid| process::cpu(pid).ok());
     pids.iter().map(|pid| used(pid).unwrap_or_default().as_nanos() as u64).collect()

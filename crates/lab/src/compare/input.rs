@@ -1,4 +1,4 @@
-//! What OLD and NEW are: a program or a report, told by the file itself.
+//! What OLD and NEW are: a program or a report. The file itself tells which.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -39,7 +39,7 @@ pub fn read(path: &Path) -> Result<Input, CannotCompare> {
                 "'{name}' is a program, but it is not executable; run chmod +x on it"
             )));
         }
-        // A name alone would be looked for in PATH.
+        // A bare name would be looked for in PATH.
         return Ok(Input::Program(fs::canonicalize(path).map_err(cannot)?));
     }
     if bytes.trim_ascii_start().first() != Some(&b'{') {

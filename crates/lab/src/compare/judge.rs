@@ -1,5 +1,5 @@
-//! What follows from the figures of a row, round by round, of two programs. It knows neither
-//! programs nor files: it is tested on figures that are drawn.
+//! What follows from the figures of a row, round by round, of two programs. This module knows
+//! neither programs nor files, so it can be tested with random figures.
 
 use std::ops::Range;
 
@@ -8,29 +8,29 @@ use serde::Serialize;
 use sinew_figures::Interval;
 use sinew_figures::units::counted;
 
-/// So many times the rounds are dealt out anew; the quantile below then moves by little.
+/// How many times the rounds are dealt out anew. With this many, the quantile below moves little.
 const DEALS: usize = 1000;
-/// A difference that the deals reach less often than the rest of this is no noise: the quantile
-/// of ClickHouse's test.
+/// A difference that is beyond this quantile of the deals is no noise. ClickHouse's performance
+/// test uses the same quantile.
 const QUANTILE: f64 = 0.99;
 
-/// With fewer rounds there is no interval of 95 %, and one row in ten that is noisy enough would
-/// be called slower by chance.
+/// With fewer rounds there is no interval of 95 %, and one in ten rows with enough noise would be
+/// called slower by chance.
 pub const ROUNDS_MIN: usize = 6;
 
-/// What became of a row.
+/// The result for a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Shift {
-    /// It costs more than the threshold allows, with the whole interval.
+    /// The whole interval is beyond the threshold on the costly side.
     Slower,
     /// There is too little to tell.
     NotShown,
-    /// One program alone differs from itself by more than the threshold.
+    /// Even one program alone differs from itself by more than the threshold.
     Unstable,
-    /// The interval covers an end of what is the same.
+    /// The interval covers a limit of what counts as the same.
     NotDistinguishable,
-    /// It costs less, with the whole interval.
+    /// The whole interval is beyond the threshold on the cheaper side.
     Faster,
     /// The whole interval is within the threshold.
     Same,
@@ -63,14 +63,14 @@ impl Shift {
 /// What follows for a row.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Outlook {
-    /// What became of it.
+    /// The result.
     pub change: Shift,
     /// New over old, round by round.
     pub ratio: Option<Interval>,
     /// By how much one program alone would differ from itself in one of a hundred comparisons, as
     /// a share.
     pub noise: Option<f64>,
-    /// Why it is not shown.
+    /// Why there is no result.
     pub why: Option<String>,
 }
 
@@ -80,7 +80,8 @@ impl Outlook {
     }
 }
 
-/// Judges the figures of a row: `old` and `new` have one of each round, which belong together.
+/// Judges the figures of a row: `old` and `new` have one figure for each round, and figures of the
+/// same round are pairs.
 pub(super) fn judge(old: &[f64], new: &[f64], higher_is_better: bool, threshold: f64) -> Outlook {
     let rounds = old.len().min(new.len());
     let (old, new) = (&old[..rounds], &new[..rounds]);
@@ -91,14 +92,14 @@ pub(super) fn judge(old: &[f64], new: &[f64], higher_is_better: bool, threshold:
     let is_good = |figure: &f64| figure.is_finite() && *figure > 0.0;
     let ratios: Vec<_> = match old.iter().chain(new).all(is_good) {
         true => new.iter().zip(old).map(|(new, old)| new / old).collect(),
-        // Nothing over nothing: of a row that costs nothing in either.
+        // Zero over zero: a row that costs nothing in either program.
         false if old == new => vec![1.0; rounds],
         false => return Outlook::not_shown("a figure of 0 or less has no ratio"),
     };
     let ratio = Interval::of(&ratios).expect("six rounds at least");
     let noise = noise(old, new);
     let same = 1.0 - threshold..1.0 + threshold;
-    // Only what one program alone would not show either is a change.
+    // A difference counts as a change only if one program alone would not show it too.
     let is_change = (ratio.median - 1.0).abs() > noise;
     let change = match () {
         () if is_change && is_beyond(ratio, &same, higher_is_better) => Shift::Slower,
@@ -115,17 +116,17 @@ fn is_beyond(ratio: Interval, same: &Range<f64>, below: bool) -> bool {
     if below { ratio.high < same.start } else { ratio.low > same.end }
 }
 
-/// How far two programs are apart that are the same: the rounds of both, each over the median of
-/// its own program, are dealt out to two hands again and again, and the medians of the hands
-/// compared. ClickHouse's performance test does so with the rounds as they are; then a change
-/// that is plain makes the noise look as large as itself.
+/// How far apart two equal programs would seem. The rounds of both, each divided by the median of
+/// its own program, are dealt out to two hands again and again, and the medians of the hands are
+/// compared. ClickHouse's performance test deals the rounds as they are. But then a clear change
+/// makes the noise look as large as the change itself.
 fn noise(old: &[f64], new: &[f64]) -> f64 {
     let mut all: Vec<f64> = vec![];
     for figures in [old, new] {
         let middle = median(&mut figures.to_vec());
         all.extend(figures.iter().map(|figure| if middle > 0.0 { figure / middle } else { 1.0 }));
     }
-    // The same rounds have the same noise: the seed is fixed.
+    // The same rounds must give the same noise, so the seed is fixed.
     let mut random = Rng::with_seed(1);
     let mut deal = || {
         random.shuffle(&mut all);
@@ -153,12 +154,12 @@ mod tests {
 
     /// Rounds around a level, with normal noise.
     fn rounds(level: f64, noise: f64, count: usize, random: &mut Rng) -> Vec<f64> {
-        // Twelve even chances added up are nearly normal.
+        // The sum of twelve uniform random numbers is nearly normal.
         let mut normal = || (0..12).map(|_| random.f64()).sum::<f64>() - 6.0;
         (0..count).map(|_| level * (1.0 + noise * normal())).collect()
     }
 
-    /// The verdicts of so many comparisons.
+    /// The verdicts of `count` comparisons.
     fn verdicts(new: f64, noise: f64, count: usize, higher_is_better: bool) -> Vec<Shift> {
         let mut random = Rng::with_seed(7);
         let mut one = |_| {
@@ -192,7 +193,8 @@ mod tests {
 
     #[test]
     fn the_same_program_twice_is_seldom_called_slower() {
-        // (noise, rounds, most alarms of either sort): of 1000 they are 0, 0, 1, 3, 12, 0, 0, 9
+        // (noise, rounds, most alarms of either sort): when written, of 1000 they were 0, 0, 1, 3,
+        // 12, 0, 0, 9
         for (noise, rounds, most) in [
             (0.01, 6, 0),
             (0.02, 6, 1),
@@ -213,9 +215,9 @@ mod tests {
     fn a_quiet_row_is_the_same_and_a_noisy_one_unstable() {
         assert!(count(&verdicts(100.0, 0.01, 6, false), Shift::Same) > 395);
         assert!(count(&verdicts(100.0, 0.1, 6, false), Shift::Unstable) > 360);
-        // A change that noise would hide is not called the same either.
+        // A change that noise would hide is not called the same.
         assert!(count(&verdicts(106.0, 0.1, 6, false), Shift::Same) < 5);
-        // One that is larger than all noise is told all the same.
+        // A change that is larger than all noise is still reported.
         assert!(count(&verdicts(300.0, 0.1, 6, false), Shift::Slower) > 395);
     }
 

@@ -122,7 +122,7 @@ fn cells(row: &ComparedRow) -> Vec<String> {
     ]
 }
 
-/// What it comes to, in a line. What was not shown is never passed over.
+/// The result in a line. What was not shown is always mentioned.
 pub(super) fn verdict(of: &Comparison) -> String {
     let rows = |change| counted(of.count(change), "row");
     let mut text = format!(

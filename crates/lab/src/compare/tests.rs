@@ -1,4 +1,4 @@
-//! Comparisons of reports that are made here.
+//! Comparisons of made-up reports.
 
 use super::*;
 use crate::report::{Figure, Row};
@@ -27,7 +27,7 @@ fn refusal(old: &ScenarioReport, new: &ScenarioReport) -> String {
     refused.expect_err("they must not be compared").0
 }
 
-/// What two programs gave in so many rounds.
+/// What two programs gave in this many rounds.
 fn found(old: &ScenarioReport, new: &ScenarioReport, rounds: usize) -> TurnReports {
     TurnReports {
         scenarios: vec![[vec![old.clone(); rounds], vec![new.clone(); rounds]]],

@@ -1,5 +1,5 @@
-//! Two programs in turns: old, new, new, old, and so on, so that a drift of the machine hits both
-//! alike.
+//! Runs two programs in turns: old, new, new, old, and so on, so that a drift of the machine
+//! affects both alike.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -16,14 +16,15 @@ use super::CannotCompare;
 use crate::report::ScenarioReport;
 use crate::rounds::Session;
 
-/// A short form takes a minute or two; what takes this long hangs, and is ended.
+/// A short form takes a minute or two. A run that takes this long hangs, and is ended.
 const RUN_MAX: Duration = Duration::from_secs(30 * 60);
-/// How long a program may take to end after it was asked to: its row is measured to the end.
+/// How long a program may take to end after it was asked to: it first measures its current row to
+/// the end.
 const END_MAX: Duration = Duration::from_secs(60);
-/// How often somebody is asked whether it shall go on.
+/// How often the session is asked whether to go on.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// What is to be run.
+/// What to run.
 #[derive(Clone, Debug)]
 pub struct Turns {
     /// The old one and the new one, by their full paths.
@@ -32,24 +33,24 @@ pub struct Turns {
     pub scenarios: Vec<String>,
     /// Only rows with these values, as `sinew lab` takes it.
     pub only: Vec<String>,
-    /// How often each runs each.
+    /// How often each program runs each scenario.
     pub rounds: u32,
 }
 
-/// What they gave.
+/// What the programs reported.
 #[derive(Debug, Default)]
 pub struct TurnReports {
-    /// Of each scenario the reports of both, round by round; as many of each.
+    /// For each scenario the reports of both programs, round by round; both have the same number.
     pub scenarios: Vec<[Vec<ScenarioReport>; 2]>,
     /// Whether it was interrupted.
     pub partial: bool,
 }
 
 impl Turns {
-    /// Runs all of it, unless somebody wants no more.
+    /// Runs all of it, unless the user stops it.
     ///
     /// # Errors
-    /// A program that gives no report, and what it says instead.
+    /// If a program gives no report; the error says what it printed instead.
     pub fn run(&self, session: &Session<'_>) -> Result<TurnReports, CannotCompare> {
         let runs = 2 * self.rounds * self.scenarios.len() as u32;
         let (begun, mut done) = (Instant::now(), 0);
@@ -61,7 +62,7 @@ impl Turns {
                 let mut turn = [None, None];
                 for side in order {
                     let spent = begun.elapsed();
-                    // Of the first one nothing is known yet.
+                    // After no run, nothing is known about how long one takes.
                     let all = if done == 0 { RUN_MAX } else { spent * runs / done };
                     let name = format!("{scenario}, run {} of {runs}", done + 1);
                     session.progress.at(&name, spent, all);
@@ -71,7 +72,7 @@ impl Turns {
                         break;
                     }
                 }
-                // What has no counterpart is left out.
+                // A report without a counterpart is left out.
                 if let [Some(old), Some(new)] = turn {
                     reports[0].push(old);
                     reports[1].push(new);
@@ -85,7 +86,7 @@ impl Turns {
         Ok(found)
     }
 
-    /// The report of one run; none if it was interrupted.
+    /// The report of one run; `None` if it was interrupted.
     fn once(
         &self,
         side: usize,
@@ -114,7 +115,7 @@ impl Turns {
     }
 }
 
-/// Runs a command to its end. None if it was interrupted.
+/// Runs a command to its end; `None` if it was interrupted.
 fn output(mut command: Command, session: &Session<'_>) -> Result<Option<Output>, String> {
     let starts = |error: io::Error| format!("cannot be started: {error}");
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -122,7 +123,7 @@ fn output(mut command: Command, session: &Session<'_>) -> Result<Option<Output>,
     let pidfd = pidfd_open(Pid::from_child(&child), PidfdFlags::empty());
     let pidfd = pidfd.map_err(|error| starts(error.into()))?;
     let (told, ended) = sync_channel(1);
-    // Both of its streams are read to their ends there; this thread keeps an eye on the time.
+    // That thread reads both streams to their ends, while this thread watches the time.
     let read = move || drop(told.send(child.wait_with_output()));
     thread::Builder::new().name("output".into()).spawn(read).map_err(starts)?;
     let mut limit = Instant::now() + RUN_MAX;
@@ -149,7 +150,7 @@ fn output(mut command: Command, session: &Session<'_>) -> Result<Option<Output>,
     }
 }
 
-/// One that has ended needs none.
+/// Sends a signal. A process that has already ended needs none, so an error is ignored.
 fn signal(pidfd: &OwnedFd, signal: Signal) {
     let _ = pidfd_send_signal(pidfd, signal);
 }

@@ -2,10 +2,10 @@
 //! the rest of the controller, (b) in a process of its own before a naive master that goes on with
 //! the last speed, (c) in a process of its own under Sinew.
 //!
-//! In (a) and (c) the node sends SIGKILL to its own process in the middle of a cycle. Nothing may
-//! do that in (b): Sinew's supervisor would see the death and stop the machine, which no naive
-//! system has. So there the link from the inverse kinematics falls silent at the same cycle, which
-//! is all that a reader of shared memory sees of a writer that was killed.
+//! In (a) and (c) the node sends SIGKILL to its own process in the middle of a cycle. In (b) this
+//! is not possible: Sinew's supervisor would see the death and stop the machine, which no naive
+//! system would do. So in (b) the link from the inverse kinematics falls silent at the same cycle.
+//! A reader of shared memory sees nothing else of a writer that was killed.
 
 use serde::{Deserialize, Serialize};
 use sinew_core::Cause;
@@ -22,17 +22,17 @@ use crate::graph::{ARM, compiled, joint_limits_rad};
 
 /// The cycle of the death: on the first long side of the square, at full speed.
 const DEATH: u64 = 1650;
-/// How long nobody intervenes in (b), unless a joint comes to its limit before.
+/// How long nobody intervenes in (b), unless a joint reaches its limit before.
 const UNCONTROLLED_NS: u64 = 3_000_000_000;
-/// What is kept from before the death.
+/// How much of the time before the death is kept.
 const BEFORE_NS: u64 = 100_000_000;
-/// How much more than in (c) the arm must move in (b), for the scenario to show anything.
+/// How many times as far as in (c) the arm must move in (b); otherwise the scenario shows nothing.
 const COST_MIN: f64 = 2.0;
 
 /// The scenario.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Article {
-    /// The three of them.
+    /// The three variants.
     pub variants: Vec<Variant>,
     /// The axis that moved furthest without control, from 1.
     pub axis: usize,
@@ -42,22 +42,23 @@ pub struct Article {
     pub failures: Vec<String>,
 }
 
-/// One way to build it.
+/// One way to build the controller.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Variant {
     /// `fused`, `naive`, `apart`.
     pub name: String,
     /// What it is.
     pub about: String,
-    /// What was done to it.
+    /// What was done to it, to make it fail.
     pub done: String,
-    /// From the death to the first cycle in which no drive followed commands.
+    /// Time from the death to the first cycle in which no drive followed commands.
     pub safe_ns: Option<u64>,
-    /// From the death until nothing moved and all brakes were closed.
+    /// Time from the death until nothing moved and all brakes were closed.
     pub still_ns: Option<u64>,
-    /// How far each axis moved from the death until all stood, or until somebody stopped it.
+    /// How far each axis moved from the death until all stood still, or until somebody stopped the
+    /// run.
     pub moved_rad: Vec<f64>,
-    /// When, after the death, a joint came to its limit, and which one, from 1.
+    /// How long after the death a joint reached its limit, and which joint, from 1.
     pub limit: Option<(u64, usize)>,
     /// How the run ended.
     pub ending: String,
@@ -66,7 +67,7 @@ pub struct Variant {
 }
 
 impl Variant {
-    /// The greatest way of an axis.
+    /// The longest way of any axis.
     pub fn moved_rad_max(&self) -> f64 {
         self.moved_rad.iter().copied().fold(0.0, f64::max)
     }
@@ -75,15 +76,15 @@ impl Variant {
 /// An axis at a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AxisPoint {
-    /// Since the death; negative before it.
+    /// Time since the death; negative before it.
     pub time_ms: f64,
-    /// From where it was at the death.
+    /// Distance from where it was at the death.
     pub way_rad: f64,
     /// Whether its brake is closed.
     pub braked: bool,
 }
 
-/// One way to build it, to be carried out.
+/// One way to build the controller, to be carried out.
 struct Build {
     name: &'static str,
     about: &'static str,
@@ -160,7 +161,7 @@ fn play(build: &'static Build, cpus: &[u32]) -> Result<Played, String> {
         format!("the article's scenario, {}: nothing shows the death", build.name)
     })?;
     let (_, moments) = carried.recording.machines.first().ok_or("the scenario has no drives")?;
-    // What happens after our own order to stop is no part of it.
+    // What happens after our own order to stop is not part of the variant.
     let until_ns = carried.told_ns.unwrap_or(u64::MAX);
     let moments: Vec<_> = moments.iter().filter(|it| it.start_ns < until_ns).cloned().collect();
     let stop = Stop::of(&moments, struck_ns, false);

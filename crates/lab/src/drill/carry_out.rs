@@ -1,5 +1,5 @@
-//! One drill: a run of its own, watched from its start to its end, with the fault in its midst and
-//! the proof that it came.
+//! One drill: a run of its own, watched from its start to its end, with a fault injected meanwhile
+//! and proof that the fault occurred.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -22,34 +22,34 @@ use super::recording::Recording;
 use super::table::{Drill, Expected, Subject};
 use crate::graph::leader;
 
-/// How often the run is looked at; its processes' ends wake us at once.
-/// Stands in what every injected fault says of itself.
+/// Part of the message of every injected fault.
 const INJECTED: &str = "injected by a drill";
+/// How often the run is looked at; the end of one of its processes wakes us at once.
 const LOOK: Duration = Duration::from_millis(10);
-/// From the first cycle to the fault at the earliest: by then a machine is up and moves.
+/// Least time from the first cycle to the fault: by then a machine is switched on and moves.
 const WARM_UP_NS: u64 = 400_000_000;
-/// The fault comes so much later at most, as chance wills.
+/// The fault comes at most this much later; the exact time is random.
 const SPREAD_NS: u64 = 500_000_000;
-/// Heartbeats of a service before its fault, and how many more at most.
+/// Heartbeats of a service before its fault, and how many more at most, at random.
 const WARM_UP_BEATS: u64 = 40;
 const SPREAD_BEATS: u64 = 20;
-/// What goes on after the fault is watched for so long.
+/// How long a graph that goes on is watched after the fault.
 const AFTER_NS: u64 = 700_000_000;
 /// A run that has not ended by then is told to stop: longer than any limit of the supervisor.
 const LIMIT_NS: u64 = 20_000_000_000;
-/// And given up so much later.
+/// If it has still not ended this much later, it is given up.
 const GIVE_UP_NS: u64 = 15_000_000_000;
 
 /// A drill that was carried out.
 pub(super) struct Carried {
     pub(super) recording: Recording,
-    /// When the fault came, as far as that is known.
+    /// When the fault occurred, as far as that is known.
     pub(super) struck_ns: Option<u64>,
-    /// When a signal from outside was there for certain: from then on cycles count.
+    /// When a signal from outside had certainly arrived: cycles count from then on.
     pub(super) sent_ns: Option<u64>,
-    /// What proves that it came.
+    /// What proves that the fault occurred.
     pub(super) proof: Option<String>,
-    /// When all that has actuators was at rest.
+    /// When everything that has actuators was at rest.
     pub(super) rest_ns: Option<u64>,
     /// When the graph was told to stop by us, if it was.
     pub(super) told_ns: Option<u64>,
@@ -60,22 +60,22 @@ pub(super) struct Carried {
     pub(super) left: Vec<String>,
     /// For how long a process was frozen.
     pub(super) frozen_ns: Option<u64>,
-    /// What was seen of what lasts.
+    /// What was seen of a fault that lasts.
     pub(super) outside: Option<SeenOutside>,
-    /// Records that were not read in time.
+    /// Records that were overwritten before they were read.
     pub(super) unread: u64,
     /// Whether the run ended by itself or by our order, in time.
     pub(super) ended: bool,
 }
 
-/// When a fault comes, and how long what goes on is watched.
+/// When a fault comes, and how long a graph that goes on is watched.
 #[derive(Clone, Debug)]
 pub(super) struct Timing {
-    /// The cycle; none leaves it to chance.
+    /// The cycle of the fault; `None` leaves it to chance.
     pub(super) cycle: Option<u64>,
     pub(super) chance: u64,
     pub(super) after_ns: u64,
-    /// It is enough when an axis of the machine has left these.
+    /// The drill may end when an axis of the machine has left these limits.
     pub(super) limits_rad: Vec<(f64, f64)>,
 }
 
@@ -142,7 +142,7 @@ pub(super) fn carry_out(
 /// When a fault is to come.
 #[derive(Clone, Copy, Debug)]
 struct Due {
-    /// The thread whose cycles count; none in a service.
+    /// The thread whose cycles count; `None` for a service.
     thread: Option<ThreadId>,
     period_ns: u64,
     /// Number of the cycle or the heartbeat.
@@ -152,7 +152,7 @@ struct Due {
 impl Due {
     fn of(plan: &Plan, drill: &Drill, chance: u64) -> Due {
         let node = &plan.nodes[drill.subject.node(plan)];
-        // What comes from outside to a service comes when the core has gone so far.
+        // A fault from outside hits a service when the core has reached this cycle.
         let thread = match plan.domains[node.domain].realtime() {
             Some(_) => Some(ThreadId::of(node)),
             None if drill.injected.is_none() => leader(plan),
@@ -162,7 +162,7 @@ impl Due {
             warm_up_ns / period_ns + chance % (SPREAD_NS / period_ns).max(1)
         };
         let Some(id) = thread else {
-            // A guest's cycles are its heartbeats, and begin while the core is still made.
+            // A guest's cycles are its heartbeats; they begin while the core is still being made.
             let cycle = match plan.domains[node.domain].guest() {
                 Some(guest) => after(2 * WARM_UP_NS, guest.period_ns),
                 None => WARM_UP_BEATS + chance % SPREAD_BEATS,
@@ -206,7 +206,7 @@ impl Watch<'_> {
                 let pid = self.process(self.drill.subject.domain(self.run.plan()));
                 outside.process.store(pid.unwrap_or_default(), Relaxed);
             }
-            // A graph that holds does not end with its core.
+            // In phase `Held` a run does not end when its core has ended.
             let is_held = self.run.phase() == Phase::Held;
             if elapsed_ns > LIMIT_NS || is_held || self.has_seen_enough() {
                 self.seen.told_ns.get_or_insert_with(now_ns);
@@ -215,7 +215,7 @@ impl Watch<'_> {
         }
     }
 
-    /// Lets what comes from outside happen, and notes when the fault came.
+    /// Triggers a fault from outside when it is due, and notes when the fault came.
     fn notice(&mut self) {
         if self.seen.struck_ns.is_some() {
             return;
@@ -226,7 +226,7 @@ impl Watch<'_> {
         };
         let last = self.seen.recording.cycles(id).last();
         if last.is_none_or(|seen| seen.number < self.at.cycle) {
-            // A domain that died with its cycle left no record of it.
+            // A domain that died within its cycle left no record of that cycle.
             let over = self.drill.injected.is_some() && !self.run.faults().is_empty();
             if !over {
                 return;
@@ -237,7 +237,7 @@ impl Watch<'_> {
             (None, Subject::Domain(domain)) if self.drill.fault.lasts() => self.begin(domain),
             (None, Subject::Domain(domain)) => {
                 let struck_ns = self.signal(domain);
-                // Between the clock and the signal this thread may be held up.
+                // This thread may be held up between reading the clock and sending the signal.
                 self.seen.sent_ns = struck_ns.map(|_| now_ns());
                 struck_ns
             }
@@ -246,7 +246,8 @@ impl Watch<'_> {
         };
     }
 
-    /// Sends SIGKILL or SIGSTOP to the process of a domain, or freezes it for a while; when.
+    /// Sends SIGKILL or SIGSTOP to the process of a domain, or freezes it for a while; returns
+    /// when.
     fn signal(&mut self, domain: usize) -> Option<u64> {
         let pid = Pid::from_raw(i32::try_from(self.process(domain)?).ok()?)?;
         let now_ns = now_ns();
@@ -257,7 +258,7 @@ impl Watch<'_> {
         let signal =
             if self.drill.fault == DrilledFault::Stop { Signal::STOP } else { Signal::KILL };
         if signal == Signal::STOP {
-            // With what it has started, as the emulator of a guest.
+            // With the processes that it has started, such as the emulator of a guest.
             kill_process_group(pid, signal).ok()?;
         } else {
             kill_process(pid, signal).ok()?;
@@ -265,7 +266,7 @@ impl Watch<'_> {
         Some(now_ns)
     }
 
-    /// Begins what lasts; when.
+    /// Begins a fault that lasts; returns when.
     fn begin(&mut self, domain: usize) -> Option<u64> {
         let process = self.process(domain)?;
         let status = self.run.status();
@@ -277,7 +278,7 @@ impl Watch<'_> {
         Some(now_ns())
     }
 
-    /// Begins what happens to another host, once that is heard; when.
+    /// Begins what happens to another host, as soon as that host is heard; returns when.
     fn begin_at(&mut self, host: usize) -> Option<u64> {
         let name = &self.run.plan().hosts.all[host].name;
         let status = self.run.status();
@@ -297,21 +298,21 @@ impl Watch<'_> {
         }
     }
 
-    /// What the supervisor said of the struck service since it ran.
+    /// The first event of this run that tells of a fault or an end of the struck service.
     fn event_of_service(&self) -> Option<&Event> {
         let plan = self.run.plan();
         let name = &plan.domains[self.drill.subject.domain(plan)].name;
         let of_it = |event: &&Event| event.domain.as_ref() == Some(name);
         let ends = |event: &&Event| match event.what {
             EventKind::Faulted | EventKind::Ended => true,
-            // A guest says it before it lets it happen; its end may be seen later.
+            // A guest reports it before it happens; its end may be seen later.
             EventKind::Output => event.text.contains(INJECTED),
             _ => false,
         };
         self.run.events().after(0).filter(of_it).find(ends)
     }
 
-    /// A process that stands can only be seen while it does.
+    /// A stopped process can only be seen while it is stopped.
     fn look_for_stop(&mut self) {
         if self.drill.fault != DrilledFault::Stop || self.seen.proof.is_some() {
             return;
@@ -324,7 +325,7 @@ impl Watch<'_> {
         }
     }
 
-    /// Whether what is to go on has gone on for long enough.
+    /// Whether a graph that should go on has gone on for long enough.
     fn has_seen_enough(&self) -> bool {
         let comes_back = match self.drill.expected {
             Expected::GoesOn { comes_back } => comes_back,
@@ -336,7 +337,7 @@ impl Watch<'_> {
             return outside.is_over();
         }
         let since_ns = match (self.drill.fault, comes_back) {
-            // It never comes back for long: the core is watched for as long as in other drills.
+            // It never comes back for long, so the core is watched for as long as in other drills.
             (DrilledFault::FailStart, _) => Some(self.run.started_ns().saturating_add(WARM_UP_NS)),
             (_, true) => self.back_ns(struck_ns),
             (_, false) => Some(struck_ns),
@@ -368,7 +369,7 @@ impl Watch<'_> {
             .any(|(position, (low, high))| position < low || position > high)
     }
 
-    /// What proves, now that all is over, that the fault came.
+    /// Looks, when all is over, for what proves that the fault occurred.
     fn look_for_proof(&mut self) {
         if self.seen.proof.is_none() {
             self.seen.proof = self.proof();
@@ -397,7 +398,7 @@ impl Watch<'_> {
             DrilledFault::Segv => says("signal 11").or_else(|| says("data abort")),
             DrilledFault::Undefined => says("undefined instruction"),
             DrilledFault::Kill => says("signal 9").or_else(|| says("signal: 9")),
-            // The guest says it before it hangs; before it stands, the agent does.
+            // The guest reports it before it hangs; before a stop, the agent reports it.
             DrilledFault::Stop | DrilledFault::Hang if self.drill.is_in_guest => says(INJECTED),
             DrilledFault::Freeze30
             | DrilledFault::Freeze50
@@ -410,7 +411,8 @@ impl Watch<'_> {
             DrilledFault::Hang => self.silence().or_else(|| says("heartbeat")),
             DrilledFault::LateBorne | DrilledFault::Late => self.lateness(),
             DrilledFault::PeerGone | DrilledFault::Stalled | DrilledFault::Hostile => self.passed(),
-            // What stands was seen while it did; who lets last what lasts has seen it.
+            // A stop was seen while it lasted; the thread that makes a lasting fault has seen it
+            // itself.
             _ => None,
         }
     }
@@ -421,7 +423,7 @@ impl Watch<'_> {
         (last.number + 1 == self.at.cycle).then(|| format!("no record after cycle {}", last.number))
     }
 
-    /// The cycle took as long as it should.
+    /// The cycle took as long as the injected delay.
     fn lateness(&self) -> Option<String> {
         let mut cycles = self.seen.recording.cycles(self.at.thread?).iter();
         let seen = cycles.find(|seen| seen.number == self.at.cycle)?;
@@ -429,7 +431,7 @@ impl Watch<'_> {
         (took >= 1).then(|| format!("cycle {} took {took} periods", seen.number))
     }
 
-    /// The writer came to the cycle in which its link is struck.
+    /// The writer reached the cycle in which its link is struck.
     fn passed(&self) -> Option<String> {
         let Some(id) = self.at.thread else { return self.seen_from_core() };
         let last = self.seen.recording.cycles(id).last()?;

@@ -1,9 +1,9 @@
-//! What a drill lets happen, and to what sort of part it can happen.
+//! The faults that a drill injects, and the sorts of parts that can have them.
 
 use crate::words::words;
 
 words! {
-    /// What happens.
+    /// The fault that is injected.
     pub enum DrilledFault {
         /// The node panics.
         Panic = "panic",
@@ -11,11 +11,11 @@ words! {
         Error = "error",
         /// It raises SIGSEGV, with the default action.
         Segv = "segv",
-        /// Its processor meets an instruction that there is not: of a guest's node.
+        /// For a guest's node: its processor meets an undefined instruction.
         Undefined = "undefined",
         /// SIGKILL: by the node, in the middle of its cycle, or from outside.
         Kill = "kill",
-        /// SIGSTOP, likewise.
+        /// SIGSTOP, by the node in the middle of its cycle, or from outside.
         Stop = "stop",
         /// SIGSTOP from outside, and SIGCONT 30 ms later.
         Freeze30 = "freeze_30ms",
@@ -25,37 +25,37 @@ words! {
         Freeze80 = "freeze_80ms",
         /// The same for a second.
         Freeze1000 = "freeze_1s",
-        /// The node never comes back.
+        /// The node never returns.
         Hang = "hang",
-        /// It writes numbers that are none.
+        /// It writes numbers that are not finite.
         NotFinite = "not_finite",
-        /// It is late by as much as the graph bears.
+        /// It is late by a delay that the graph bears.
         LateBorne = "late_borne",
-        /// It is late by more.
+        /// It is late by a longer delay.
         Late = "late",
         /// It does not start.
         FailStart = "fail_start",
-        /// The writer of a link has closed it, and goes on.
+        /// The writer of a link has closed it, but goes on running.
         PeerGone = "peer_gone",
         /// The writer of a link sends nothing any more.
         Stalled = "stalled",
-        /// Requests over HTTP as fast as they are answered, to whoever serves.
+        /// Requests to a service over HTTP, as fast as they are answered.
         Flood = "flood",
-        /// No file of the process can grow: an error of each write, as of a full disk.
+        /// No file of the process can grow: each write fails as on a full disk.
         FullDisk = "full_disk",
-        /// Garbage stands in the link's region.
+        /// The link's region contains garbage.
         Hostile = "hostile",
-        /// Nothing comes through between two hosts for 100 ms.
+        /// Nothing passes between two hosts for 100 ms.
         Cut100 = "cut_100ms",
         /// The same for 2 s.
         Cut2000 = "cut_2s",
         /// The same for ever.
         Cut = "cut",
-        /// What another host says comes late, and some of it later.
+        /// Messages of another host come late, and some of them later.
         Slow = "slow",
         /// Another host is killed, with all its domains, and started again.
         HostKilled = "host_killed",
-        /// What another host has said is sent again by somebody else.
+        /// Somebody else sends messages of another host again.
         SentAgain = "sent_again",
     }
 }
@@ -73,7 +73,7 @@ pub(super) const OF_NODES: [DrilledFault; 10] = [
     DrilledFault::Late,
     DrilledFault::FailStart,
 ];
-/// What can happen inside a node of a guest besides.
+/// What can also happen inside a node of a guest.
 pub(super) const OF_GUESTS: [DrilledFault; 2] = [DrilledFault::Undefined, DrilledFault::Hostile];
 /// What can happen to the process of a domain from outside.
 pub(super) const OF_DOMAINS: [DrilledFault; 6] = [
@@ -84,7 +84,7 @@ pub(super) const OF_DOMAINS: [DrilledFault; 6] = [
     DrilledFault::Freeze80,
     DrilledFault::Freeze1000,
 ];
-/// What can happen to a service from outside, and lasts for a while.
+/// What can happen to a service from outside and lasts for a while.
 pub(super) const OF_SERVICES: [DrilledFault; 2] = [DrilledFault::Flood, DrilledFault::FullDisk];
 /// What can happen to a link that crosses.
 pub(super) const OF_LINKS: [DrilledFault; 3] =
@@ -100,12 +100,12 @@ pub(super) const OF_HOSTS: [DrilledFault; 6] = [
 ];
 
 impl DrilledFault {
-    /// Whether who is struck goes on by itself.
+    /// Whether the struck part goes on by itself.
     pub(super) fn comes_back(self) -> bool {
         self == DrilledFault::Late || self.frozen_ns().is_some()
     }
 
-    /// Whether it comes from outside and lasts for a while.
+    /// Whether the fault comes from outside and lasts for a while.
     pub(super) fn lasts(self) -> bool {
         OF_SERVICES.contains(&self) || OF_HOSTS.contains(&self)
     }

@@ -1,5 +1,5 @@
-//! A process that stands for a while: SIGSTOP, and SIGCONT by a thread of its own, which sleeps
-//! better than the loop that watches the run.
+//! Stops a process for a while: SIGSTOP, and later SIGCONT by a separate thread, which sleeps more
+//! precisely than the loop that watches the run.
 
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -12,14 +12,14 @@ use super::left;
 pub(super) struct Freeze(JoinHandle<Option<u64>>);
 
 impl Freeze {
-    /// Freezes a domain's process at once for so long, with what it has started. `None` if the
-    /// kernel refuses.
+    /// Freezes a domain's process at once for this long, with the processes that it has started.
+    /// `None` if the kernel refuses.
     pub(super) fn begin(pid: Pid, time: Duration) -> Option<Freeze> {
         kill_process_group(pid, Signal::STOP).ok()?;
         let begun = Instant::now();
         Some(Freeze(thread::spawn(move || {
             thread::sleep(time);
-            // It may have been killed meanwhile: then it did not stand for that long.
+            // The process may have been killed meanwhile: then it was not stopped for that long.
             let stood = left::state(u32::try_from(pid.as_raw_nonzero().get()).ok()?) == Some('T');
             let took = begun.elapsed();
             kill_process_group(pid, Signal::CONT).ok()?;
@@ -27,7 +27,7 @@ impl Freeze {
         })))
     }
 
-    /// For how long it stood, ns; `None` if that was not seen.
+    /// For how long it was stopped, ns; `None` if that was not seen.
     pub(super) fn end(self) -> Option<u64> {
         self.0.join().ok().flatten()
     }

@@ -1,4 +1,4 @@
-//! From a recording to figures, and whether they are what was expected.
+//! Makes figures from a recording, and judges whether they are as expected.
 
 use sinew_control::status::EventKind;
 use sinew_figures::Distribution;
@@ -13,7 +13,8 @@ use super::stop::Stop;
 use super::table::{Drill, Expected, Rule, Subject};
 use crate::graph::leader;
 
-/// The beginning of a run tells nothing of the core: caches are cold, the machine is switched on.
+/// The beginning of a run says nothing about the core: caches are cold, and the machine is being
+/// switched on.
 const WARM_UP_NS: u64 = 150_000_000;
 
 /// The figures of a drill, and what is wrong with them.
@@ -61,10 +62,10 @@ pub(super) fn judge(plan: &Plan, drill: &Drill, carried: &Carried) -> Round {
     round
 }
 
-/// So long the word of a guest may take to the supervisor: through its console and its agent.
+/// Time that a guest's message may take to reach the supervisor, through its console and its agent.
 const WORD_NS: u64 = 20_000_000;
 
-/// The drill as its run has decided it, where either end is good.
+/// The drill as its run has decided it, if either end is good.
 fn settled(drill: &Drill, carried: &Carried) -> Drill {
     let mut drill = drill.clone();
     if let Rule::Either(after) = drill.rule {
@@ -102,7 +103,8 @@ fn judge_machine(drill: &Drill, carried: &Carried, struck_ns: u64, round: &mut R
                     cycles.saturating_sub(moments.iter().filter(early).count() as u64)
                 });
                 if !machine.is_shown() {
-                    // What stood before the fault, and did not move after it, took no time.
+                    // A machine that was at rest before the fault, and did not move after it, took
+                    // no time.
                     stop.still_ns = carried.rest_ns.map(|ns| ns.saturating_sub(struck_ns));
                 }
                 round.failures.extend(stop.failures(rule));
@@ -126,14 +128,15 @@ fn judge_core(plan: &Plan, drill: &Drill, carried: &Carried, struck_ns: u64, rou
     let before = cycles.iter().filter(counts).filter(|seen| seen.start_ns < struck_ns);
     let after = cycles.iter().filter(counts).filter(|seen| seen.start_ns >= struck_ns);
     round.core_before = core(before);
-    // Where the graph is to stop, what is left of the core is no core.
+    // If the graph has to stop, what is left of the core is not measured as a core.
     if matches!(drill.expected, Expected::GoesOn { .. }) {
         round.core_after = core(after.filter(|seen| seen.start_ns < told_ns));
     }
 }
 
-/// Whether the core was late more often beside what lasts than before it: twice as often, and in
-/// one of twenty cycles, so that a machine that is busy otherwise does not decide it.
+/// Whether the core was late more often during a lasting fault than before it: twice as often, and
+/// in at least one of twenty cycles, so that a machine that is busy for other reasons does not
+/// decide it.
 fn more_overruns(round: &Round) -> Option<String> {
     let (before, after) = (round.core_before.as_ref()?, round.core_after.as_ref()?);
     let share = |core: &Core| core.overruns as f64 / core.cycles.max(1) as f64;
@@ -172,7 +175,7 @@ fn core<'a>(cycles: impl Iterator<Item = &'a CycleSeen>) -> Option<Core> {
 /// How the run ended, in a line.
 fn ending(plan: &Plan, carried: &Carried) -> String {
     let fault = carried.faults.iter().map(|(domain, at)| {
-        // The board is written by who has faulted: its index may be any number.
+        // The faulting domain wrote the board itself, so the index may be any number.
         let node = at.node.and_then(|node| plan.nodes.get(node));
         let node = node.map(|node| format!(", node '{}'", node.name)).unwrap_or_default();
         format!("{}{node}: {}: {}", plan.domains[*domain].name, at.fault.cause.word(), at.fault)

@@ -1,4 +1,4 @@
-//! What a run has left behind: looked at before it and after it.
+//! What a run has left behind: compared before and after it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -7,9 +7,9 @@ use std::path::PathBuf;
 use sinew_control::place;
 use sinew_runtime::confine::MARKER;
 
-/// What this process has, and what the machine has of ours.
+/// What this process holds, and what the machine holds that belongs to us.
 pub(super) struct Left {
-    /// Descriptors of this process, and what is behind them.
+    /// Descriptors of this process, and the file behind each.
     descriptors: BTreeMap<String, PathBuf>,
     /// Mappings of regions in this process.
     regions: usize,
@@ -31,7 +31,7 @@ impl Left {
         }
     }
 
-    /// What there is now that was not there then; a sentence each.
+    /// What there is now that was not there before; a sentence for each.
     pub(super) fn since(&self) -> Vec<String> {
         let now = Left::look();
         let mut left = processes();
@@ -45,7 +45,7 @@ impl Left {
         }
         let files =
             now.shared.difference(&self.shared).chain(now.sockets.difference(&self.sockets));
-        // Other runs come and go meanwhile; ours say so by their names.
+        // Other runs come and go meanwhile; the names of ours contain our process number.
         let own = std::process::id().to_string();
         let name =
             |file: &&PathBuf| file.file_name().map(|name| name.to_string_lossy().into_owned());
@@ -61,7 +61,7 @@ fn descriptors() -> BTreeMap<String, PathBuf> {
         let file = fs::read_link(entry.path()).ok()?;
         Some((entry.file_name().to_string_lossy().into_owned(), file))
     });
-    // The one that reads this folder is no other's.
+    // The descriptor that reads this folder is not left over from a run.
     descriptors.filter(|(_, file)| !file.starts_with("/proc")).collect()
 }
 
@@ -75,7 +75,7 @@ fn entries(folder: &std::path::Path) -> BTreeSet<PathBuf> {
     entries.map(|entry| entry.path()).collect()
 }
 
-/// The processes that a domain of ours or its children still are.
+/// Processes that are still running and are domains of ours, or their children.
 fn processes() -> Vec<String> {
     let (mark, own) = (format!("{MARKER}="), format!("-{}-", std::process::id()));
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
@@ -88,10 +88,10 @@ fn processes() -> Vec<String> {
     pids.filter(is_ours).map(|pid| format!("process {pid}")).collect()
 }
 
-/// The letter that the kernel shows for the state of a process: `R`, `S`, `T`, `Z` ...; none if it
-/// is gone.
+/// The letter that the kernel shows for the state of a process: `R`, `S`, `T`, `Z` ...; `None` if
+/// the process is gone.
 pub(super) fn state(pid: u32) -> Option<char> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name before it may hold anything, but ends with the last bracket.
+    // The name before the state may hold anything, but it ends at the last bracket.
     stat.rsplit(") ").next()?.chars().next()
 }

@@ -1,6 +1,6 @@
-//! A line between two hosts, on loopback: it carries bytes there and back, and can stand still or
-//! be slow. The hosts speak over TCP, so a packet that is lost shows to them as bytes that come
-//! late, and that is what a slow line makes of it.
+//! A line between two hosts, on loopback. It carries bytes in both directions, and can be cut or
+//! slow. The hosts speak over TCP, so they see a lost packet as bytes that come late. A slow line
+//! imitates just that.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -12,32 +12,32 @@ use std::time::{Duration, Instant};
 
 use fastrand::Rng;
 
-/// What a slow line adds: at least, and at most.
+/// The least and the most delay that a slow line adds.
 const DELAY: [Duration; 2] = [Duration::from_millis(20), Duration::from_millis(60)];
-/// One piece of so many of a slow line is lost, and comes when TCP sends it again.
+/// On a slow line one in this many pieces is lost, and comes when TCP sends it again.
 const LOST_OF: u32 = 20;
-/// So much later: the least that Linux waits before it does.
+/// How much later such a piece comes: the least time that Linux waits before it sends again.
 const SENT_AGAIN: Duration = Duration::from_millis(200);
-/// Pieces under way in one direction; who sends more waits, as with any line.
+/// Pieces under way in one direction; a sender of more has to wait, as on any line.
 const PIECES: usize = 64;
 /// Bytes of a piece, at most.
 const PIECE: usize = 64 << 10;
 
-/// How the line is.
+/// The condition of the line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Condition {
-    /// It carries what comes at once.
+    /// It carries all bytes at once.
     Open,
-    /// It carries nothing; what comes waits.
+    /// It carries nothing; bytes that arrive wait.
     Cut,
-    /// It carries late, and some of it later.
+    /// It carries bytes late, and some of them later.
     Slow,
 }
 
 /// The line. It carries until the process ends.
 #[derive(Clone, Debug)]
 pub(super) struct Line {
-    /// Where it is called.
+    /// The address at which the line accepts connections.
     pub(super) address: SocketAddr,
     shared: Arc<Shared>,
 }
@@ -46,14 +46,14 @@ pub(super) struct Line {
 struct Shared {
     condition: Mutex<Condition>,
     changed: Condvar,
-    /// Bytes that stood while it was cut, or were late.
+    /// Bytes that waited while the line was cut, or were late.
     held: AtomicU64,
-    /// Directions of connections that are carried.
+    /// Directions of connections that are being carried.
     carried: AtomicU64,
 }
 
 impl Line {
-    /// To who listens there, now or later.
+    /// A line to a host that listens there, now or later.
     ///
     /// # Errors
     /// No port is free.
@@ -70,14 +70,14 @@ impl Line {
         let carrier = line.clone();
         thread::Builder::new().name("line".into()).spawn(move || {
             for here in listener.incoming().flatten() {
-                // Who calls a host that is not there finds nobody.
+                // A caller of a host that is not there finds nobody.
                 let _ = TcpStream::connect(target).and_then(|there| carrier.carry(here, there));
             }
         })?;
         Ok(line)
     }
 
-    /// From now on it is so.
+    /// Sets the condition from now on.
     pub(super) fn set(&self, condition: Condition) {
         *self.shared.condition() = condition;
         self.shared.changed.notify_all();
@@ -88,7 +88,7 @@ impl Line {
         self.shared.held.load(Relaxed)
     }
 
-    /// Whether nobody is connected over it any more.
+    /// Whether nothing is connected over it any more.
     pub(super) fn is_quiet(&self) -> bool {
         self.shared.carried.load(Relaxed) == 0
     }
@@ -112,7 +112,7 @@ impl Line {
 
 impl Shared {
     fn condition(&self) -> MutexGuard<'_, Condition> {
-        // It is one word: nobody leaves it half changed.
+        // It is one word, so nobody can leave it half changed.
         self.condition.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -145,7 +145,7 @@ fn read(mut from: TcpStream, shared: &Shared, put: &SyncSender<Piece>) {
     }
 }
 
-/// In the order in which they came: what is behind a late one is late, too.
+/// Writes the pieces in the order in which they came: a piece behind a late one is late, too.
 fn write(mut to: TcpStream, shared: &Shared, take: &Receiver<Piece>) {
     for (due, bytes) in take {
         thread::sleep(due.saturating_duration_since(Instant::now()));
@@ -154,7 +154,7 @@ fn write(mut to: TcpStream, shared: &Shared, take: &Receiver<Piece>) {
             break;
         }
     }
-    // Both directions, so that the other one ends as well.
+    // Shuts down both directions, so that the other one ends as well.
     let _ = to.shutdown(Shutdown::Both);
 }
 

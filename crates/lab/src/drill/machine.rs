@@ -1,6 +1,6 @@
-//! The machine in a graph's records: the nodes with actuator ports. Of each it is known what its
-//! ports hold; of one that shows state, brake, position and speed of each axis, as kind `drives`
-//! does, also what it made of that.
+//! The machine in a graph's records: the nodes with actuator ports. For each it is known what its
+//! ports hold. For a node that shows state, brake, position and speed of each axis, as kind
+//! `drives` does, it is also known what it did with the commands.
 
 use sinew_core::trace::Record;
 use sinew_core::trace::ThreadId;
@@ -19,14 +19,14 @@ pub(super) struct Machine {
     pub(super) node: usize,
     /// The thread that it runs on.
     pub(super) thread: ThreadId,
-    /// Cycles without a command that its ports bear.
+    /// Cycles without a command after which the guard of its ports acts.
     pub(super) after: u64,
     /// Its own watchdog, in cycles, if it has one.
     pub(super) watchdog: Option<u64>,
     shown: Option<Shown>,
 }
 
-/// What a machine shows of its axes.
+/// The signals by which a machine shows its axes.
 #[derive(Clone, Debug)]
 struct Shown {
     state: Axes,
@@ -37,7 +37,7 @@ struct Shown {
     closed: f64,
 }
 
-/// Where a signal lies among those of the thread.
+/// Where a signal is among those of the thread.
 #[derive(Clone, Copy, Debug)]
 struct Axes {
     first: usize,
@@ -49,9 +49,10 @@ struct Axes {
 pub(super) struct Moment {
     pub(super) start_ns: u64,
     pub(super) skipped: u64,
-    /// Whether any actuator obeys: it holds a command, and does not show that it ignores it.
+    /// Whether any actuator obeys: it holds a command, and does not show that it ignores the
+    /// command.
     pub(super) is_commanded: bool,
-    /// Whether any of these commands is another one than the safe value.
+    /// Whether any of these commands differs from the safe value.
     pub(super) follows: bool,
     /// Whether each brake is closed.
     pub(super) braked: Vec<bool>,
@@ -120,7 +121,7 @@ impl Machine {
         self.shown.is_some()
     }
 
-    /// What a record of its thread says of it.
+    /// What a record of its thread says about the machine.
     pub(super) fn moment(&self, record: &Record) -> Moment {
         let mut moment = Moment {
             start_ns: record.start_ns(),

@@ -1,7 +1,7 @@
-//! The drill: every fault that a graph must survive, let happen on purpose, one run each, and
-//! measured: how long until the machine had its safe output, how far it moved until it stood, how
-//! the core fared, what came back, what was left behind. All of it through the product's own
-//! [`run::Run`](sinew_runtime::run), so with the supervisor that users have.
+//! The drill: every fault that a graph must survive is injected on purpose, one run each, and
+//! measured: how long until the machine had its safe output, how far it moved until it stood still,
+//! how the core fared, what came back, what was left behind. All of this goes through the product's
+//! own [`run::Run`](sinew_runtime::run), and so through the supervisor that users have.
 
 pub mod article;
 mod carry_out;
@@ -36,17 +36,17 @@ pub use table::{Drill, Subject, all, of_services};
 pub use crate::graph::{Files, arm, beside};
 use crate::rounds::Session;
 
-/// What is asked of a drill.
+/// What to drill.
 #[derive(Clone, Debug)]
 pub struct DrillRequest {
-    /// What to run, and the drills of it, out of [`all`]. The first graph names the report; another
-    /// one has services beside its core.
+    /// The graphs to run, and for each the drills to carry out, taken from [`all`]. The first graph
+    /// names the report; another one has services beside its core.
     pub graphs: Vec<(run::RunRequest, Vec<Drill>)>,
-    /// The other hosts of the first graph, if it is the part of one host: they run beside it.
+    /// The other hosts of the first graph, if that is the part of one host: they run beside it.
     pub network: Option<Network>,
-    /// How often each.
+    /// How often each drill is carried out.
     pub rounds: u32,
-    /// When exactly each fault comes follows from it.
+    /// The seed that decides when exactly each fault comes.
     pub seed: u64,
     /// Whether the scenario of the article is to be carried out too.
     pub article: bool,
@@ -65,17 +65,17 @@ impl DrillRequest {
     }
 }
 
-/// The kinds that a domain of a drill may have, beside `kinds`.
+/// The kinds that a domain of a drill may have: `kinds`, and the drill's own.
 pub fn table(kinds: &Kinds) -> Kinds {
     let mut kinds = kinds.clone();
     kinds.nodes.push(naive::NODE);
     kinds
 }
 
-/// Carries out all of it. An interrupt ends it after the drill under way.
+/// Carries out all drills. An interrupt ends this after the drill under way.
 ///
 /// # Errors
-/// Why a run could not be started at all.
+/// If a run could not be started at all; the error says why.
 pub fn run(request: &DrillRequest, session: &Session<'_>) -> Result<DrillReport, String> {
     let mut random = Rng::with_seed(request.seed);
     let mut report = DrillReport::planned(request);

@@ -1,6 +1,6 @@
-//! Kind `naive_targets`: what is often built in front of a fieldbus master, for the drill only. It
-//! never looks how old its input is for the sake of safety: without a new target it makes one up,
-//! by going on with the last commanded speed, so that the drives always have something to do.
+//! Kind `naive_targets`: what is often built in front of a fieldbus master, only for the drill. It
+//! never checks for safety how old its input is. Without a new target it makes one up from the last
+//! commanded speed, so that the drives always get a target.
 
 use sinew_core::catalogue::{Kind, Port, RunsIn};
 use sinew_core::{Cycle, Fault, Fresh, Io, Message, Node, NodeEntry};
@@ -35,7 +35,7 @@ impl Node for NaiveTargets {
             for (position, speed) in last.position_rad.iter_mut().zip(last.velocity_rad_per_s) {
                 *position += speed * cycle.period_s();
             }
-            // What is made up passes for new.
+            // A made-up target is marked as new.
             last.sequence += 1;
         }
         if let Some(last) = self.last {

@@ -1,6 +1,7 @@
-//! The other hosts of a graph while one is drilled: each is this program again, on this machine,
-//! and over a line that can be cut. So what the network and other hosts do to a host can be let
-//! happen to it, and seen as its user sees it: in what its run says of the others.
+//! The other hosts of a graph while one host is drilled. Each of them is this program again, on
+//! this machine, behind a line that can be cut. So faults of the network and of other hosts can be
+//! injected, and seen as the user of the drilled host sees them: in what its run says about the
+//! others.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -25,35 +26,36 @@ use super::seen::SeenHost;
 use crate::harness::Gone;
 use crate::harness::process::{Killed, Process};
 
-/// A line that is cut for a short while, and for longer than anybody waits for a host.
+/// How long a line is cut: for a short while, or for longer than anybody waits for a host.
 const SHORT: Duration = Duration::from_millis(100);
 const LONG: Duration = Duration::from_secs(2);
-/// One that is never mended is looked at for so long.
+/// How long a line that is never mended is watched.
 const FOR_EVER: Duration = Duration::from_secs(4);
-/// A slow line is slow for so long.
+/// How long a slow line is slow.
 const SLOW: Duration = Duration::from_secs(3);
-/// What comes late has come by then.
+/// Late messages have arrived within this time.
 const SETTLES: Duration = Duration::from_millis(500);
-/// A host that is not heard by then is not there; it may have to start first.
+/// A host that is not heard within this time is not there; it may have to start first.
 const HEARD_WITHIN: Duration = Duration::from_secs(20);
-/// What is sent again is counted by then.
+/// Messages that are sent again have been counted within this time.
 const COUNTED_WITHIN: Duration = Duration::from_secs(5);
-/// Hosts, and connections over a line, have ended by then.
+/// Hosts, and connections over a line, have ended within this time.
 const ENDS_WITHIN: Duration = Duration::from_secs(5);
-/// Between two looks.
+/// Time between two looks.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// The far side that hears messages of a host, as anybody could, and sends them again later. Its
-/// text: the graph, the host, where it is heard, where that is to go, and how many messages.
+/// The far side that hears messages of a host, as anybody on the network could, and sends them
+/// again later. Its text holds: the graph, the host, the address to listen at, the address to send
+/// to, and how many messages.
 pub const SEND_AGAIN: &str = "send_again";
-/// So many messages.
+/// How many messages are sent again.
 const SENT_AGAIN: u64 = 50;
-/// That is tried so often.
+/// How many times this is tried.
 const TRIES: usize = 3;
-/// They are sent by then.
+/// The messages have been sent within this time.
 const SENT_WITHIN_S: i64 = 20;
 
-/// The others, and the lines to them.
+/// The other hosts, and the lines to them.
 #[derive(Clone, Debug)]
 pub struct Network {
     graph: String,
@@ -67,17 +69,17 @@ pub struct Network {
 #[derive(Clone, Debug)]
 struct Other {
     name: String,
-    /// Where it listens, if it does.
+    /// Its address, if it listens.
     listens: Option<SocketAddr>,
-    /// From the drilled host to it, and back: where each listens.
+    /// Lines from the drilled host to it, and back.
     lines: [Option<Line>; 2],
 }
 
 impl Network {
-    /// Of the graph in `file`, of which the part of host `own` is drilled.
+    /// For the graph in `file`, of which the part of host `own` is drilled.
     ///
     /// # Errors
-    /// The hosts have certificates or call a router, or no port is free.
+    /// If the hosts have certificates or call a router, or if no port is free.
     pub fn new(plan: &Plan, own: &str, file: &Path, set: &[String]) -> Result<Network, String> {
         let hosts = &plan.hosts.all;
         if hosts.iter().any(|host| host.tls.is_some()) {
@@ -107,7 +109,7 @@ impl Network {
         Ok(Network { graph, file, set, own, others })
     }
 
-    /// What is set for the host that is drilled, as behind `--set`.
+    /// The settings of the host that is drilled, in the form of `--set`.
     pub fn settings(&self) -> Vec<String> {
         let others = self.others.iter().filter_map(|other| {
             let line = other.lines[0].as_ref()?;
@@ -116,7 +118,7 @@ impl Network {
         own(&self.own.0, self.own.1).into_iter().chain(others).collect()
     }
 
-    /// What is set for another one: the drilled host is behind a line, the rest are where they are.
+    /// The settings of another host: it reaches the drilled host by a line, and the rest directly.
     fn settings_of(&self, at: usize) -> Vec<String> {
         let it = &self.others[at];
         let back = it.lines[1].as_ref().map(|line| reached(&self.own.0, line.address));
@@ -125,10 +127,10 @@ impl Network {
         own(&it.name, it.listens).into_iter().chain(back).chain(rest).collect()
     }
 
-    /// Starts all others.
+    /// Starts all other hosts.
     ///
     /// # Errors
-    /// One cannot be started.
+    /// If one of them cannot be started.
     pub(super) fn start(&self) -> Result<Others<'_>, String> {
         let started = (0..self.others.len()).map(|at| self.start_one(at).map(Some));
         let started = started.collect::<io::Result<Vec<_>>>();
@@ -148,7 +150,8 @@ impl Network {
     }
 }
 
-/// A port for each host that has an address; all at once, else two might be the same.
+/// A port for each host that has an address. All are bound at once; otherwise two might be the
+/// same.
 fn ports(hosts: &[Host]) -> io::Result<Vec<Option<SocketAddr>>> {
     let bind = |host: &Host| host.address.as_ref().map(|_| TcpListener::bind("127.0.0.1:0"));
     let listeners: Vec<_> = hosts.iter().map(bind).collect();
@@ -165,18 +168,18 @@ fn own(host: &str, listens: Option<SocketAddr>) -> Vec<String> {
     listens.flat_map(|it| [reached(host, it), format!("hosts.{host}.listen={it}")]).collect()
 }
 
-/// The other hosts, running. Dropped, they end, and nothing is connected over the lines any more.
+/// The other hosts, running. When this is dropped they end, and nothing is connected over the lines
+/// any more.
 pub(super) struct Others<'a> {
     network: &'a Network,
     running: Running,
 }
 
-/// As the others of a network; `None` for one that was killed.
+/// The processes in the order of the network's other hosts; `None` for a host that was killed.
 type Running = Arc<Mutex<Vec<Option<Killed>>>>;
 
 impl Others<'_> {
-    /// Lets something happen to one of them, by a thread of its own; `None` if there is no such
-    /// host.
+    /// Lets a fault happen to one of them, by a separate thread; `None` if there is no such host.
     pub(super) fn strike(&self, host: &str, fault: DrilledFault) -> Option<Outside> {
         let at = self.network.others.iter().position(|other| other.name == host)?;
         let (network, running) = (self.network.clone(), Arc::clone(&self.running));
@@ -186,7 +189,7 @@ impl Others<'_> {
 
 impl Drop for Others<'_> {
     fn drop(&mut self) {
-        // Calmly: who is killed leaves its socket.
+        // They are asked to end first: a host that is killed leaves its socket behind.
         let all = std::mem::take(&mut *held(&self.running));
         let all: Vec<Killed> = all.into_iter().flatten().collect();
         all.iter().for_each(|it| _ = kill_process(Pid::from_child(&it.0), Signal::TERM));
@@ -207,7 +210,7 @@ impl Drop for Others<'_> {
 }
 
 fn held(running: &Running) -> MutexGuard<'_, Vec<Option<Killed>>> {
-    // What is in it is whole at any time.
+    // Its content is complete at any time, so a poisoned lock does no harm.
     running.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -254,7 +257,7 @@ impl Strike {
         hosts.find(|seen| seen.name == self.network.others[self.at].name)
     }
 
-    /// Looks until the other host is seen so; after how many ms.
+    /// Looks until the other host is seen in this state; returns after how many ms.
     fn await_state(&self, state: HostState, within: Duration) -> Option<u64> {
         let begun = Instant::now();
         while self.look().is_none_or(|seen| seen.state != state) {
@@ -266,7 +269,7 @@ impl Strike {
         u64::try_from(begun.elapsed().as_millis()).ok()
     }
 
-    /// Has the lines in a condition for so long, or until the run ends.
+    /// Puts the lines in a condition for this long, or until the run ends.
     fn spoil(
         &self,
         condition: Condition,
@@ -293,7 +296,7 @@ impl Strike {
         }
         let is_heard = self.look().is_some_and(|seen| seen.state == HostState::Heard);
         match time {
-            // One that was never silent does not come back.
+            // A host that was never silent does not come back.
             Some(_) if is_heard && host.silent_ms.is_none() => {}
             Some(_) => self.await_heard(seen, host),
             None if is_heard => {
@@ -311,11 +314,11 @@ impl Strike {
         }
     }
 
-    /// Kills it and all that it has started, and starts it again.
+    /// Kills the other host and all that it has started, and starts it again.
     fn kill(&self, seen: &mut SeenOutside, host: &mut SeenHost) {
         let killed = held(&self.running)[self.at].take();
         let Some(mut killed) = killed else { return };
-        // If it has ended by itself, the proof is missing.
+        // If it has ended by itself, this fails and there is no proof.
         let _ = killed.0.kill();
         let status = killed.0.wait().ok().and_then(|status| status.signal());
         seen.proof = status.map(|signal| format!("its run was ended by signal {signal}"));
@@ -330,8 +333,8 @@ impl Strike {
         self.await_heard(seen, host);
     }
 
-    /// Has what it has said sent again. On a busy machine its own messages come late meanwhile:
-    /// then nobody knows which were dropped, and it is tried once more.
+    /// Has messages of the other host sent again. On a busy machine its own messages may come late
+    /// meanwhile. Then nobody knows which were dropped, and it is tried once more.
     fn send_again(&self, seen: &mut SeenOutside) {
         for _ in 0..TRIES {
             match self.sent_again() {
@@ -351,7 +354,7 @@ impl Strike {
         seen.not_shown.push(why.into());
     }
 
-    /// How many messages were dropped while so many were sent again.
+    /// How many messages were dropped while that many were sent again.
     fn sent_again(&self) -> Result<u64, String> {
         let other = &self.network.others[self.at];
         let (Some(to), Some(from)) = (self.network.own.1, other.listens) else {

@@ -1,5 +1,5 @@
-//! What comes to a service from outside and lasts: a flood of requests, a full disk. A thread of
-//! its own does it, while the run is watched; both are bounded in time, and a flood stays on
+//! Faults that hit a service from outside and last: a flood of requests, a full disk. A separate
+//! thread makes them while the run is watched. Both are bounded in time, and a flood stays on
 //! loopback.
 
 use std::fs;
@@ -20,47 +20,48 @@ use super::seen::SeenHost;
 
 /// Connections of a flood, each with one request at a time.
 const CONNECTIONS: usize = 32;
-/// Bytes of each request's body: many small ones and few large ones cost a listener the same.
+/// Bytes of each request's body: many small requests and few large ones cost a listener the same.
 const BODY_LEN: usize = 64 << 10;
-/// How long a flood lasts; the second one, in which the run is told to halt, as long at most.
+/// How long a flood lasts. The second flood, in which the run is told to halt, lasts at most as
+/// long.
 const FLOOD: Duration = Duration::from_secs(1);
-/// Into the second flood before the run is told to halt.
+/// Time from the start of the second flood until the run is told to halt.
 const BEFORE_HALT: Duration = Duration::from_millis(200);
-/// An API that does not answer for so long after a flood is gone.
+/// An API that does not answer for this long after a flood counts as gone.
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
-/// How long files are looked at: longer than a writer holds back what it has.
+/// How long files are watched: longer than a writer holds back its data.
 const WRITES_WITHIN: Duration = Duration::from_millis(1500);
-/// A writer that gets nothing into its files for so long after there is room again has given up.
+/// A writer whose files do not grow for this long after there is room again has given up.
 const ROOM_WITHIN: Duration = Duration::from_secs(10);
-/// Between two requests beside a full disk, for the log of who is asked.
+/// Pause between two requests during a full disk. The requests make the server write its log.
 const PAUSE: Duration = Duration::from_millis(5);
 
 /// What was seen.
 #[derive(Debug, Default)]
 pub(super) struct SeenOutside {
-    /// What shows that it came.
+    /// What shows that the fault occurred.
     pub(super) proof: Option<String>,
     /// What was not as expected.
     pub(super) failures: Vec<String>,
-    /// Why nobody knows whether it was.
+    /// Why it is not known whether all was as expected.
     pub(super) not_shown: Vec<String>,
-    /// Why there is nothing to strike.
+    /// Why there is nothing that the fault could strike.
     pub(super) void: Option<String>,
     /// When the run was told to halt, if it was.
     pub(super) told_ns: Option<u64>,
-    /// How another host was seen meanwhile.
+    /// How another host was seen during the fault.
     pub(super) host: Option<SeenHost>,
 }
 
-/// It, under way.
+/// A fault from outside, under way.
 pub(super) struct Outside {
     thread: JoinHandle<SeenOutside>,
-    /// The process of the struck domain as it is now: it may come back as another one.
+    /// The process of the struck domain as it is now: after a restart it is another one.
     pub(super) process: Arc<AtomicU32>,
 }
 
 impl Outside {
-    /// Floods whoever serves at this address.
+    /// Floods the server at this address.
     pub(super) fn flood(address: Option<&str>) -> Outside {
         let address = address.and_then(loopback);
         Outside::begin(0, move |_| match address {
@@ -69,7 +70,7 @@ impl Outside {
         })
     }
 
-    /// Fills the disk under process `process`, which may serve at this address.
+    /// Fills the disk for process `process`, which may serve at this address.
     pub(super) fn full_disk(process: u32, address: Option<&str>) -> Outside {
         let address = address.and_then(loopback);
         Outside::begin(process, move |process| match address {
@@ -78,7 +79,7 @@ impl Outside {
         })
     }
 
-    /// Does this in a thread of its own.
+    /// Does `work` in a thread of its own.
     pub(super) fn begin(
         process: u32,
         work: impl FnOnce(&AtomicU32) -> SeenOutside + Send + 'static,
@@ -88,12 +89,12 @@ impl Outside {
         Outside { thread: thread::spawn(move || work(&shared)), process }
     }
 
-    /// Whether it is over.
+    /// Whether the fault is over.
     pub(super) fn is_over(&self) -> bool {
         self.thread.is_finished()
     }
 
-    /// What was seen; waits until it is over.
+    /// What was seen; blocks until the fault is over.
     pub(super) fn end(self) -> SeenOutside {
         let failed = |_| SeenOutside {
             not_shown: vec!["the process that strikes it failed".into()],
@@ -107,15 +108,15 @@ fn void(why: &str) -> SeenOutside {
     SeenOutside { void: Some(why.into()), ..SeenOutside::default() }
 }
 
-/// The address of an `http://` that only this machine reaches.
+/// The address in an `http://` URL, if only this machine can reach it.
 fn loopback(text: &str) -> Option<SocketAddr> {
     let (address, _) = text.strip_prefix("http://")?.split_once('/').unwrap_or((&text[7..], ""));
     let address: SocketAddr = address.parse().ok()?;
     address.ip().is_loopback().then_some(address)
 }
 
-/// Asks over so many connections, as fast as it is answered, while `work` is done; what comes of
-/// that, and how many requests were answered.
+/// Sends requests over this many connections, as fast as they are answered, while `work` is done.
+/// Returns the result of `work`, and how many requests were answered.
 fn flooded<T>(
     address: SocketAddr,
     connections: usize,
@@ -126,7 +127,7 @@ fn flooded<T>(
     let (stops, answered) = (AtomicBool::new(false), AtomicU64::new(0));
     let one = || {
         while !stops.load(Relaxed) {
-            // A listener that refuses or closes is within its rights: the next one.
+            // A listener may refuse or close a connection: go on with the next one.
             let _ = ask_on(address, body_len, pause, &stops, &answered);
             thread::sleep(PAUSE);
         }
@@ -140,7 +141,7 @@ fn flooded<T>(
     (done, answered.load(Relaxed))
 }
 
-/// Asks over one connection until that is closed.
+/// Sends requests over one connection until it is closed.
 fn ask_on(
     address: SocketAddr,
     body_len: usize,
@@ -167,7 +168,7 @@ fn ask_on(
     Ok(())
 }
 
-/// Reads an answer with its body; its first line.
+/// Reads an answer with its body; returns its first line.
 fn read_answer(input: &mut BufReader<TcpStream>) -> io::Result<String> {
     let (mut first, mut len) = (String::new(), 0_u64);
     input.read_line(&mut first)?;
@@ -222,7 +223,7 @@ fn flood_and_halt(address: SocketAddr) -> SeenOutside {
     seen
 }
 
-/// Asks the run of this process, over its control socket as anybody would.
+/// Sends a request to the run of this process, over its control socket as any client would.
 pub(super) fn ask_run(request: &Request) -> io::Result<Answer> {
     let own = std::process::id();
     let found = runs().into_iter().find(|run| run.pid == own);
@@ -238,7 +239,7 @@ fn halt() -> io::Result<()> {
     }
 }
 
-/// Lets no file of the process grow for a while.
+/// Keeps the files of the process from growing for a while.
 fn fill_disk(process: &AtomicU32) -> SeenOutside {
     let now = || process.load(Relaxed);
     let before = written(now());
@@ -266,14 +267,15 @@ fn fill_disk(process: &AtomicU32) -> SeenOutside {
     let stood = written(now());
     let names: Vec<_> = at_work.names.iter().map(|it| it.display().to_string()).collect();
     let names = names.join(", ");
-    // What was written before the limit came may be seen late; a writer at work grows by more.
+    // Data written before the limit came may be seen late; a writer at work grows by more than
+    // that.
     let rate = at_work.len - before.len;
     if now() != struck {
         seen.proof = Some(format!("its process ended while {names} could not grow"));
     } else if stood.len.saturating_sub(begun.len) < rate / 2 {
         seen.proof = Some(format!("{names} grew no more"));
     }
-    // If it is another process by now, that one never had the limit.
+    // If the process is another one by now, that one never had the limit.
     let _ = full(limit.current);
     let (begun, since) = (written(now()), Instant::now());
     let grows = || {
@@ -306,7 +308,7 @@ fn written(process: u32) -> Written {
         let Ok(name) = fs::read_link(entry.path()) else { continue };
         let number = entry.file_name().to_string_lossy().into_owned();
         let info = fs::read_to_string(format!("/proc/{process}/fdinfo/{number}"));
-        // The last digit of the flags, which are octal: 0 is for reading only.
+        // The last digit of the flags, which are octal: 0 means for reading only.
         let flags = info.unwrap_or_default();
         let flags = flags.lines().find_map(|line| line.strip_prefix("flags:"));
         let writes = flags.is_some_and(|flags| !flags.trim().ends_with(['0', '4']));

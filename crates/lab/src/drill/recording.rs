@@ -20,7 +20,7 @@ pub(super) struct CycleSeen {
     pub(super) overrun: bool,
     /// The cycle failed, or the domain was stopping.
     pub(super) stopping: bool,
-    /// Messages from services that were lost, in all.
+    /// Messages from services that were lost so far.
     pub(super) lost: u64,
     /// Whether a service has broken a link.
     pub(super) broken: bool,
@@ -62,7 +62,8 @@ impl Recording {
         self.threads.get(&id).map_or(&[], Vec::as_slice)
     }
 
-    /// The start of cycle `number` of a thread, or, if it left no record, when it was due.
+    /// The start of cycle `number` of a thread. If the cycle left no record, the time when it was
+    /// due.
     pub(super) fn start_ns(&self, id: ThreadId, number: u64, period_ns: u64) -> Option<u64> {
         let cycles = self.cycles(id);
         if let Some(seen) = cycles.iter().find(|seen| seen.number == number) {

@@ -19,7 +19,7 @@ pub struct DrillReport {
     pub file: String,
     /// The machine on which it ran.
     pub machine: Machine,
-    /// What decided when exactly the faults came.
+    /// The seed that decided when exactly the faults came.
     pub seed: u64,
     /// How often each drill was to be carried out.
     pub rounds: u32,
@@ -32,7 +32,7 @@ pub struct DrillReport {
 }
 
 impl DrillReport {
-    /// What is to be carried out, before anything was.
+    /// The report with the drills that are to be carried out, before any of them was.
     pub fn planned(request: &DrillRequest) -> DrillReport {
         let graph = &request.graphs[0].0;
         DrillReport {
@@ -73,13 +73,13 @@ pub struct DrillRow {
     pub of: Option<String>,
     /// What happened.
     pub fault: String,
-    /// By which the machine is to have its safe output, or why that is not asked.
+    /// How soon the machine must have its safe output, or why that is not required.
     pub rule: String,
     /// The same as a number of cycles of the machine.
     pub bar_cycles: Option<u64>,
     /// Why it is not carried out.
     pub skipped: Option<String>,
-    /// One each.
+    /// One for each time that it was carried out.
     pub rounds: Vec<Round>,
 }
 
@@ -97,7 +97,8 @@ impl DrillRow {
         }
     }
 
-    /// All of it in one word: `node/ik/panic`, of another graph `arm:node/ik/panic`.
+    /// All of it in one word: `node/ik/panic`; with another graph than the report's,
+    /// `arm:node/ik/panic`.
     pub fn id(&self) -> String {
         let id = format!("{}/{}/{}", self.sort, self.subject, self.fault);
         self.of.as_ref().map_or(id.clone(), |graph| format!("{graph}:{id}"))
@@ -107,14 +108,14 @@ impl DrillRow {
 /// What one run of a drill showed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Round {
-    /// What shows that the fault came.
+    /// What shows that the fault occurred.
     pub proof: Option<String>,
-    /// How the machines stopped; of several the worst counts.
+    /// How the machines stopped; with several machines the worst counts.
     #[serde(flatten)]
     pub stop: Stop,
     /// The core before the fault.
     pub core_before: Option<Core>,
-    /// And after it, if it went on.
+    /// The core after the fault, if it went on.
     pub core_after: Option<Core>,
     /// How another host was seen, if something happened to it or to the line to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -138,22 +139,22 @@ impl Round {
     }
 }
 
-/// The core for a while, seen by the thread whose cycles go around.
+/// The core over some time, as seen by the thread whose cycles go around.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Core {
-    /// So many.
+    /// How many cycles.
     pub cycles: u64,
     /// Median of the cycle latency.
     pub latency_ns_p50: Option<u64>,
-    /// None with fewer than ten values beyond it.
+    /// `None` with fewer than ten values beyond it.
     pub latency_ns_p99: Option<u64>,
-    /// The greatest.
+    /// Greatest cycle latency.
     pub latency_ns_max: Option<u64>,
     /// Median of the activation jitter.
     pub jitter_ns_p50: Option<u64>,
-    /// None with fewer than ten values beyond it.
+    /// `None` with fewer than ten values beyond it.
     pub jitter_ns_p99: Option<u64>,
-    /// The greatest.
+    /// Greatest activation jitter.
     pub jitter_ns_max: Option<u64>,
     /// Cycles past their deadline, and periods lost.
     pub overruns: u64,

@@ -8,7 +8,7 @@ use super::table::{Drill, Subject};
 /// A choice of drills; an empty one is all of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Only {
-    /// Sort and name: any of them will do.
+    /// Sort and name of subjects: a drill with any of them is wanted.
     subjects: Vec<(String, String)>,
     faults: Vec<DrilledFault>,
 }
@@ -17,11 +17,12 @@ pub struct Only {
 const AXES: [&str; 5] = ["node", "domain", "link", "host", "fault"];
 
 impl Only {
-    /// Reads what stands behind `--only`: `AXIS=VALUE`, more of them after commas; a value alone is
-    /// one more of the axis before it. Subjects add up, and of theirs the faults that are named.
+    /// Reads the values of `--only`: `AXIS=VALUE`, more of them after commas. A value alone belongs
+    /// to the axis before it. A drill is wanted if its subject is one of those named and its fault
+    /// is one of those named.
     ///
     /// # Errors
-    /// What is wrong, and what there is.
+    /// What is wrong, and which values there are.
     pub fn parse(texts: &[String], plan: &Plan) -> Result<Only, String> {
         let mut only = Only::default();
         for text in texts {
@@ -65,7 +66,7 @@ impl Only {
     /// The drills that are wanted.
     ///
     /// # Errors
-    /// That there is none.
+    /// If there is none.
     pub fn pick(&self, drills: Vec<Drill>, plan: &Plan) -> Result<Vec<Drill>, String> {
         let is_subject = |subject: Subject| {
             let name = subject.name(plan);
@@ -88,7 +89,8 @@ impl Only {
     }
 }
 
-/// The drills of a short form: every fault once in each domain, and all of domains and links.
+/// The drills of a short form: every fault of nodes once in each domain, and all drills of domains
+/// and links.
 pub fn short(drills: Vec<Drill>, plan: &Plan) -> Vec<Drill> {
     let mut seen: Vec<(usize, DrilledFault)> = vec![];
     let is_first = |drill: &Drill| {

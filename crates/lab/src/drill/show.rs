@@ -1,4 +1,4 @@
-//! What a drill found, as text, as a page and as pictures, with the means of the lab's reports.
+//! What a drill found, as text, as a page and as pictures, made with the lab's own functions.
 
 mod picture;
 
@@ -15,7 +15,7 @@ use crate::show::Plot;
 use crate::show::page;
 use crate::show::svg::Escaped;
 
-/// What is not known or not asked.
+/// A value that is not known or was not required.
 const NONE: &str = "-";
 
 /// The report for a terminal.
@@ -57,8 +57,8 @@ pub fn to_list(report: &DrillReport) -> String {
     text
 }
 
-/// A table for a terminal: words fill lines of their own, and these columns stand below them, the
-/// last word of each title on a line of its own.
+/// A table for a terminal: the words fill lines of their own, and these columns are below them. The
+/// last word of each title is on a line of its own.
 fn stacked(table: &Table, figures: Range<usize>) -> String {
     let word = |row: usize, at: usize| table.rows[row].get(at).map_or("", String::as_str);
     let titles: Vec<(&str, &str)> = table.columns[figures.clone()]
@@ -220,7 +220,7 @@ fn ms(ns: u64) -> String {
     format!("{:.2}", ns as f64 / 1e6)
 }
 
-/// Each with the columns that are figures.
+/// The tables, each with the range of columns that are figures.
 fn tables(report: &DrillReport) -> Vec<(Table, Range<usize>)> {
     let sorts = [("node", "nodes"), ("domain", "processes of domains"), ("link", "links")];
     let of_hosts = report.rows.iter().filter(|row| row.sort == "host" && row.skipped.is_none());
@@ -228,7 +228,7 @@ fn tables(report: &DrillReport) -> Vec<(Table, Range<usize>)> {
     let table = |(sort, title): (&str, &str)| {
         let rows = report.rows.iter().filter(|row| row.sort == sort && row.skipped.is_none());
         let mut rows: Vec<&DrillRow> = rows.collect();
-        // The same drill of two graphs stands side by side.
+        // Rows of the same drill of two graphs are next to each other.
         let order: Vec<_> = rows.iter().map(|row| (&row.subject, &row.fault)).collect();
         let place = |row: &&DrillRow| order.iter().position(|it| *it == (&row.subject, &row.fault));
         rows.sort_by_cached_key(place);
@@ -259,7 +259,7 @@ fn columns(sort: &str) -> [&str; 11] {
     ]
 }
 
-/// Of a drill that strikes another host.
+/// Columns for drills that strike another host.
 const COLUMNS_OF_HOSTS: [&str; 10] = [
     "host",
     "fault",
@@ -309,7 +309,7 @@ fn cells(row: &DrillRow) -> Vec<String> {
     ]
 }
 
-/// A title, and below it lines of what and why.
+/// A title, and below it lines with a subject and a reason each.
 type Remarks = Vec<(&'static str, Lines)>;
 type Lines = Vec<(String, String)>;
 
@@ -352,7 +352,7 @@ fn remarks(report: &DrillReport) -> Remarks {
     all.into_iter().filter(|(_, lines)| !lines.is_empty()).collect()
 }
 
-/// What shows that each fault came, and how its run ended: too wide for a terminal.
+/// What shows that each fault occurred, and how its run ended: too wide for a terminal.
 fn endings(report: &DrillReport) -> Table {
     let row = |row: &DrillRow| {
         let id = row.id();
@@ -389,7 +389,7 @@ fn article_table(article: &Article) -> Table {
     Table::of("the inverse kinematics dies in the middle of a move", columns, rows)
 }
 
-/// What it comes to, in sentences.
+/// What the scenario shows, in sentences.
 fn article_lines(article: &Article) -> Vec<String> {
     let mut lines = vec![];
     if let [fused, naive, apart] = article.variants.as_slice() {

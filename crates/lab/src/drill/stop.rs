@@ -8,11 +8,12 @@ use super::table::Rule;
 /// How a machine stopped.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Stop {
-    /// From the fault to the start of the first cycle from which on no actuator follows a command.
+    /// From the fault to the start of the first cycle after which no actuator follows a command any
+    /// more.
     pub safe_ns: Option<u64>,
-    /// Cycles of the machine that began since the fault, up to and with that one.
+    /// Cycles of the machine that began since the fault, up to and including that one.
     pub safe_cycles: Option<u64>,
-    /// Periods that the kernel lost meanwhile: in the time, not among the cycles.
+    /// Periods that the kernel lost meanwhile: they are part of the time, but not of the cycles.
     pub held_up_periods: u64,
     /// From the fault until nothing moved and all brakes were closed.
     pub still_ns: Option<u64>,
@@ -24,11 +25,12 @@ pub struct Stop {
 }
 
 impl Stop {
-    /// Who is only late sends a command once more, before its own fault stops it: `comes_back`.
+    /// A part that is only late sends a command once more before its own fault stops it:
+    /// `comes_back`.
     pub(super) fn of(moments: &[Moment], struck_ns: u64, comes_back: bool) -> Stop {
         let first = moments.partition_point(|moment| moment.start_ns <= struck_ns);
         let (before, after) = moments.split_at(first);
-        // Safe means for good, and in the end in any case.
+        // Safe means for good, until the end of the records.
         let obeyed = after.iter().rposition(|moment| moment.follows);
         let safe = Some(obeyed.map_or(0, |at| at + 1)).filter(|&at| at < after.len());
         let first = || after.iter().position(|moment| !moment.follows);
@@ -54,7 +56,7 @@ impl Stop {
         }
     }
 
-    /// Adds another machine's; the worse counts.
+    /// Adds another machine's stop; the worse value counts.
     pub(super) fn add(&mut self, other: &Stop) {
         self.safe_ns = self.safe_ns.max(other.safe_ns);
         self.safe_cycles = self.safe_cycles.max(other.safe_cycles);
@@ -63,7 +65,7 @@ impl Stop {
         self.moved_rad.extend(&other.moved_rad);
     }
 
-    /// The greatest way of an axis.
+    /// The longest way of any axis.
     pub fn moved_rad_max(&self) -> Option<f64> {
         self.moved_rad.iter().copied().max_by(f64::total_cmp)
     }

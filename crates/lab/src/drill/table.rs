@@ -1,5 +1,5 @@
-//! All drills of a graph: every node with every fault that a node can have, every domain and every
-//! link likewise; for each the bar that it is held to and the end that is expected.
+//! All drills of a graph: every node with every fault that a node can have, and likewise every
+//! domain and every link. For each drill: the bar that it must reach, and the end that is expected.
 
 use std::time::Duration;
 
@@ -14,16 +14,17 @@ use super::fault::{
 };
 use super::machine::Machine;
 
-/// Periods of a delay that everybody bears, if the graph bears so many.
+/// Periods of a delay that every part bears, if the graph bears that many.
 const BORNE_MAX: u32 = 5;
-/// A time is clearly below a limit if it is at most four fifths of it, and clearly above likewise.
+/// A time is clearly below a limit if it is at most four fifths of it, and clearly above if the
+/// limit is at most four fifths of the time.
 const NEAR: (u64, u64) = (4, 5);
-/// Periods of a delay beyond what is borne.
+/// Periods of a delay beyond what the graph bears.
 const BEYOND: u32 = 10;
-/// About how long a drill takes: the start, the warm-up, and a fault whose end is soon there.
+/// About how long a drill takes: the start, the warm-up, and a fault that soon ends the run.
 const TAKES: Duration = Duration::from_millis(2200);
 
-/// To whom something happens.
+/// What the fault strikes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Subject {
     /// A node: index into the plan.
@@ -32,7 +33,7 @@ pub enum Subject {
     Domain(usize),
     /// A link that crosses.
     Link(usize),
-    /// Another host: index into the plan's.
+    /// Another host: index into the plan's hosts.
     Host(usize),
 }
 
@@ -47,8 +48,8 @@ impl Subject {
         }
     }
 
-    /// Its name; of a link those of its nodes, with their ports where these alone tell it from
-    /// another link.
+    /// Its name. A link is named by its nodes, with their ports if the nodes alone do not tell it
+    /// from another link.
     pub fn name(self, plan: &Plan) -> String {
         match self {
             Subject::Node(at) => plan.nodes[at].name.clone(),
@@ -67,8 +68,8 @@ impl Subject {
         }
     }
 
-    /// The domain to which it happens; of a link, that of its writer; of another host, the one that
-    /// stands for it here.
+    /// The domain that is struck. For a link, the domain of its writer; for another host, the
+    /// domain that stands for it here.
     pub(super) fn domain(self, plan: &Plan) -> usize {
         match self {
             Subject::Node(at) => plan.nodes[at].domain,
@@ -78,7 +79,7 @@ impl Subject {
         }
     }
 
-    /// The node whose thread's cycles tell when; of a domain its first one.
+    /// The node whose thread's cycles time the fault; for a domain its first node.
     pub(super) fn node(self, plan: &Plan) -> usize {
         match self {
             Subject::Node(at) => at,
@@ -98,23 +99,24 @@ impl Subject {
 pub(super) enum Rule {
     /// The domain that faults sends safe values itself.
     AtOnce,
-    /// The guard at the reader's end acts after so many cycles without a fresh command.
+    /// The guard at the reader's end acts after this many cycles without a fresh command.
     Guard(u64),
-    /// Fresh commands still come; who sends them bears so many cycles without feedback.
+    /// Fresh commands still come; their sender bears this many cycles without feedback.
     Policy(u64),
-    /// What comes looks fresh and is garbage: the guard, or the machine's own watchdog.
+    /// What arrives looks fresh and is garbage: the guard acts, or the machine's own watchdog.
     Watchdog(u64),
-    /// The machine itself is late by so many cycles, and hears nothing meanwhile.
+    /// The machine itself is late by this many cycles, and hears nothing meanwhile.
     Late(u64),
     /// The limits are too near to say which: the machine goes on, or the guard acts.
     Either(u64),
-    /// No safe output is wanted: the machine goes on.
+    /// No safe output is required: the machine goes on.
     GoesOn,
-    /// There is nothing to measure, and why.
+    /// There is nothing to measure; the text says why.
     NotMeasured(&'static str),
 }
 
-/// Cycles beside the watchdog: the one in which it happens, and the one that tells the machine.
+/// Cycles besides those of the watchdog: the one in which the fault happens, and the one that tells
+/// the machine.
 const AT_ONCE: u64 = 2;
 
 impl Rule {
@@ -147,7 +149,7 @@ impl Rule {
 /// How the run must end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Expected {
-    /// With a fault; by this cause in the struck domain, if one is named.
+    /// With a fault; with this cause in the struck domain, if one is named.
     Faulted(Option<Cause>),
     /// With a fault or by our order.
     Either,
@@ -161,28 +163,28 @@ pub(super) enum Expected {
 /// A drill.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Drill {
-    /// To whom.
+    /// What is struck.
     pub subject: Subject,
-    /// What.
+    /// The fault.
     pub fault: DrilledFault,
-    /// Why it cannot be carried out, if so.
+    /// Why it cannot be carried out; `None` if it can.
     pub obstacle: Option<String>,
     pub(super) rule: Rule,
     pub(super) expected: Expected,
-    /// Whether it happens in a guest, whose word of it takes a while to arrive.
+    /// Whether it happens in a guest, whose report takes a while to arrive.
     pub(super) is_in_guest: bool,
-    /// What to inject; none for what comes from outside.
+    /// What to inject; `None` for a fault from outside.
     pub(super) injected: Option<(Target, InjectedFault)>,
 }
 
 impl Drill {
-    /// About how long `n` of them take.
+    /// About how long `n` drills take.
     pub(super) fn takes(&self, n: usize) -> Duration {
         TAKES * u32::try_from(n).unwrap_or(u32::MAX)
     }
 }
 
-/// What happens to the services of a plan from outside, and lasts.
+/// The lasting faults that hit the services and hosts of a plan from outside.
 pub fn of_services(plan: &Plan) -> Vec<Drill> {
     all(plan).into_iter().filter(|drill| drill.fault.lasts()).collect()
 }
@@ -213,7 +215,7 @@ pub fn all(plan: &Plan) -> Vec<Drill> {
     nodes.chain(domains).chain(links).chain(others).collect()
 }
 
-/// What the rows follow from.
+/// What the rows are derived from.
 struct Whole<'a> {
     plan: &'a Plan,
     machines: &'a [Machine],
@@ -235,7 +237,7 @@ impl Whole<'_> {
         Drill { subject, fault, obstacle, rule, expected, is_in_guest, injected }
     }
 
-    /// Whether what happens there is a service's own affair: the core goes on.
+    /// Whether a fault there concerns only a service, so that the core goes on.
     fn is_service(&self, subject: Subject) -> bool {
         match subject {
             Subject::Node(node) => self.plan.is_service(node),
@@ -248,7 +250,7 @@ impl Whole<'_> {
         }
     }
 
-    /// The guest's domain to which it happens, if it does to one.
+    /// The guest's domain that is struck, if it is one.
     fn guest(&self, subject: Subject) -> Option<usize> {
         let domain = match subject {
             Subject::Link(at) => self.plan.carve_out(&self.plan.links[at])?,
@@ -257,11 +259,11 @@ impl Whole<'_> {
         self.plan.domains[domain].guest().map(|_| domain)
     }
 
-    /// What a guest that commands a machine has done to it: while it is gone the machine's guard
-    /// acts; what the core makes of that is the graph's affair.
+    /// A fault of a guest that commands a machine: while the guest is gone the machine's guard
+    /// acts. What the core makes of that depends on the graph.
     fn of_guest(&self, guest: usize, fault: DrilledFault) -> (Rule, Expected) {
         let after = self.machines.iter().map(|machine| machine.after).max().unwrap_or_default();
-        // A command may be under way in the guest for a cycle of its own.
+        // A command may also be under way in the guest, for one of its cycles.
         let period_ns = |at: usize| self.plan.domains[at].realtime().map_or(1, |it| it.period_ns);
         let machine_ns = self.machines.first().map_or(1, |it| period_ns(it.thread.domain));
         let own_ns = self.plan.domains[guest].guest().map_or(0, |guest| guest.period_ns);
@@ -346,12 +348,13 @@ impl Whole<'_> {
             DrilledFault::PeerGone => InjectedFault::PeerGone,
             DrilledFault::Stalled => InjectedFault::Stalled { messages: u64::MAX },
             DrilledFault::Hostile => InjectedFault::Hostile,
-            // From outside.
+            // These come from outside.
             _ => return None,
         };
         match subject {
             Subject::Node(node) => Some((Target::Node(node), what)),
-            // Who sends only when somebody asks may never send: that comes from outside.
+            // A service that sends only when somebody asks it may never send, so its link is struck
+            // from outside.
             Subject::Link(link) if self.is_sent_by_service(link) => None,
             Subject::Link(link) => Some((Target::Link(link), what)),
             Subject::Domain(_) | Subject::Host(_) => None,
@@ -362,7 +365,7 @@ impl Whole<'_> {
         self.plan.is_service(self.plan.links[link].from.node)
     }
 
-    /// What a domain of the core that is frozen for so long does to the machine: nothing if guards
+    /// What a freeze of this length of a domain of the core does to the machine: nothing if guards
     /// and policies bear it, a stop if none does.
     fn of_freeze(&self, domain: usize, frozen_ns: u64) -> (Rule, Expected) {
         let period_ns =
@@ -374,7 +377,7 @@ impl Whole<'_> {
         let (least_ns, most_ns) = (limits_ns.iter().min(), limits_ns.iter().max());
         let near = |limit: Option<&u64>| limit.copied().unwrap_or(u64::MAX);
         if frozen_ns.saturating_mul(NEAR.1) <= near(least_ns).saturating_mul(NEAR.0) {
-            // A guest between may have a limit of its own, of which the graph does not tell.
+            // A guest in between may have a limit of its own, which the graph does not show.
             return match self.commands_through_guest(domain) {
                 true => (Rule::Either(after), Expected::Either),
                 false => (Rule::GoesOn, Expected::GoesOn { comes_back: false }),
@@ -476,7 +479,7 @@ impl Whole<'_> {
             (_, DrilledFault::LateBorne) => {
                 return Expected::GoesOn { comes_back: false };
             }
-            // Safe is the guard's affair; whether a node minds is the graph's.
+            // The guard makes it safe; whether a node faults depends on the graph.
             (Subject::Link(at), DrilledFault::Stalled) if !self.is_awaited(at) => {
                 return Expected::Either;
             }
@@ -485,13 +488,14 @@ impl Whole<'_> {
             (_, DrilledFault::Error | DrilledFault::FailStart) => Some(Cause::Error),
             (_, DrilledFault::NotFinite) => Some(Cause::NotFinite),
             (_, DrilledFault::Segv | DrilledFault::Kill) => Some(Cause::Died),
-            // Who notices first, its reader or the supervisor, is a matter of the graph's limits.
+            // Whether its reader or the supervisor notices first depends on the graph's limits.
             _ => None,
         };
         Expected::Faulted(cause)
     }
 
-    /// Whether a link is feedback that its reader awaits in every cycle, and faults without.
+    /// Whether a link is feedback that its reader awaits in every cycle, and without which it
+    /// faults.
     fn is_awaited(&self, at: usize) -> bool {
         let link = &self.plan.links[at];
         let reader = &self.plan.nodes[link.to.node];
@@ -532,12 +536,12 @@ impl Whole<'_> {
         self.borne_max().min(self.after_min()) == u32::MAX
     }
 
-    /// A delay that nobody minds: half of the least that is borne.
+    /// A delay that every part bears: half of the least limit.
     fn borne(&self) -> u32 {
         (self.borne_max().min(self.after_min()) / 2).min(BORNE_MAX)
     }
 
-    /// A delay that nobody bears, of those who bear some.
+    /// A delay that no part bears, of those that have a limit.
     fn beyond(&self) -> u32 {
         let limits = [self.borne_max(), self.after_min()];
         let finite = limits.into_iter().filter(|&limit| limit < u32::MAX);
@@ -545,14 +549,14 @@ impl Whole<'_> {
     }
 }
 
-/// Whether any output of a kind holds numbers that could be none.
+/// Whether any output of a kind holds numbers that could be not finite.
 fn sends_numbers(kind: &Kind) -> bool {
     let outputs = kind.ports.iter().filter(|port| port.direction == Direction::Out);
     let mut fields = outputs.flat_map(|port| port.message.fields);
     fields.any(|field| matches!(field.scalar, Scalar::F64 | Scalar::F32))
 }
 
-/// In the part of a host: the others that it has links with.
+/// In the part of one host: the other hosts that it has links with.
 fn linked_hosts(plan: &Plan) -> impl Iterator<Item = usize> {
     let is_linked = |host: usize| {
         let mut links = plan.hosts.links.iter();

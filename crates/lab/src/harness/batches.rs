@@ -6,17 +6,18 @@ use sinew_core::clock::Clock;
 
 use super::{Found, of_means};
 
-/// Times are those of so many operations: a single one may take less than a nanosecond.
+/// Times are given for this many operations: a single one may take less than a nanosecond.
 pub(crate) const THOUSAND: f64 = 1000.0;
-/// A batch takes at least so long: what is around it does not show, and little comes in between.
+/// Least time of a batch, ns: the clock readings around it do not show, and few interruptions come
+/// in between.
 const BATCH_NS: u64 = 200_000;
 /// Operations of the first batch that is tried.
 const TRIED: u64 = 64;
 /// Fewest batches of a round.
 const BATCHES_MIN: usize = 9;
 
-/// The time of a thousand operations, by batches for about `share`. It is inlined, so that nothing
-/// but the operation is called.
+/// The time of a thousand operations, measured in batches for about `share`. This is inlined, so
+/// that nothing but the operation is called.
 #[inline(always)]
 pub(crate) fn batches(clock: Clock, share: Duration, mut operation: impl FnMut()) -> Found {
     let mut time = |operations: u64| {

@@ -1,5 +1,5 @@
-//! Sides for tests: one that takes longer by a known time, which the harness must find again, and
-//! one in which nothing is ours.
+//! Sides for tests: one that takes longer by a known time, which the harness must measure, and one
+//! that uses nothing of ours.
 
 use std::hint::spin_loop;
 use std::io::{Read, Write};
@@ -10,7 +10,7 @@ use sinew_core::clock::now_ns;
 
 use super::{Gone, Side};
 
-/// A side that waits, with its CPU busy, before it gives out a message.
+/// A side that waits, with its CPU busy, before it passes on a message.
 pub struct Delayed<S> {
     /// The side itself.
     pub side: S,
@@ -33,7 +33,7 @@ impl<S: Side> Side for Delayed<S> {
     }
 }
 
-/// A socket of the standard library as a side: nothing of ours in between.
+/// A socket of the standard library as a side, with nothing of ours in between.
 pub struct Socket(pub UnixStream);
 
 impl Side for Socket {
@@ -74,7 +74,7 @@ mod tests {
 
     #[test]
     fn a_delay_that_is_built_in_is_found() {
-        // The counter's rate is right to some 10 ppm.
+        // The rate of the counter is right to about 10 ppm.
         let least_ns = DELAY.as_nanos() as u64 * 99 / 100;
         for what in [What::RoundTrip, What::PerMessage] {
             let Found { values, median_ns } = found(what);

@@ -1,5 +1,5 @@
-//! A queue of ours as a side that works in its slots: messages are written and read where the queue
-//! keeps them, part by part, and waited for as the runtime does it.
+//! A queue of ours as a side that works in its slots: messages are written and read, part by part,
+//! where the queue keeps them. It waits as the runtime does.
 
 use std::hint::black_box;
 
@@ -44,7 +44,7 @@ impl InPlace {
         })
     }
 
-    /// The same, but waiting like this. Who parks needs a region whose shape
+    /// The same side with this wait strategy. A side that parks needs a region whose shape
     /// [parks](Shape::parking).
     pub fn waiting(self, wait: Wait) -> InPlace {
         InPlace { wait, ..self }

@@ -1,11 +1,11 @@
-//! Two sides and a pair of links between them, one there and one back: what every contender looks
-//! like, ours or a rival's, and how it is timed.
+//! Two sides and a pair of links between them, one in each direction: the form of every contender,
+//! ours or a rival's, and how it is timed.
 //!
-//! The far side answers until it is told to stop ([`answer`]); it may run on a thread
+//! The far side answers until it is told to stop ([`answer`]). It may run on a thread
 //! ([`on_threads`]) or in another process ([`process`]). The near side measures: [`round_trips`]
-//! one at a time, [`stream`] as many as go; [`time`] either for a given time. Beside it runs the
-//! [`token`], the least that a round trip can cost: before and after each, it is the
-//! [`reference`](mod@reference).
+//! one at a time, [`stream`] as many as the link takes; [`time`] does either for a given time.
+//! Before and after each measurement the [`token`] is measured, which is the least that a round
+//! trip can cost: it is the [`reference`](mod@reference).
 
 mod batches;
 mod delayed;
@@ -39,7 +39,7 @@ words! {
 words! {
     /// How the payload gets into the link and out of it.
     pub enum Access {
-        /// Written in full into a buffer, which is copied; on the other side the same backwards.
+        /// Written in full into a buffer, which is copied; on the other side copied and then read.
         Copied = "copied",
         /// Written and read in the slot itself.
         InPlace = "in_place",

@@ -1,5 +1,5 @@
-//! A far side in a process of its own: this program again, started with a hidden command and with
-//! just the descriptors that it needs. It stays on its CPU and ends with its parent.
+//! A far side in a process of its own: this program again, started with a hidden command and only
+//! the descriptors that it needs. It stays on its CPU and ends with its parent.
 
 use std::ffi::OsString;
 use std::io::{self, Read, Write};
@@ -17,13 +17,13 @@ use sinew_core::sys::{adopt, keep_open};
 
 use super::{Gone, Life, stay_on};
 
-/// A process that ends with this.
+/// A process that is killed when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Killed(pub(crate) Child);
 
 impl Drop for Killed {
     fn drop(&mut self) {
-        // One that is gone already is what is wanted.
+        // An error means that the process has already ended, as wanted.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
@@ -35,7 +35,7 @@ pub const FAR_COMMAND: &str = "__lab";
 /// How long a far side may take to end after it was told to stop; then it is killed.
 const END_S_MAX: i64 = 5;
 
-/// The same after the near side has failed.
+/// The same limit after the near side has failed.
 const LAST_WORDS_S_MAX: i64 = 1;
 
 /// What a far side can do: a row of the table that [`main`] is given.
@@ -43,22 +43,23 @@ const LAST_WORDS_S_MAX: i64 = 1;
 pub struct FarSide {
     /// Its name.
     pub name: &'static str,
-    /// Does it, with the text and the descriptors that the parent gave.
+    /// Plays the part, with the text and the descriptors that the parent gave.
     pub run: fn(&str, Vec<OwnedFd>) -> Result<(), Gone>,
 }
 
-/// A far side that runs. Dropped, it is killed.
+/// A far side that runs. It is killed when this is dropped.
 #[derive(Debug)]
 pub struct Process {
     child: Killed,
     life: Life,
-    /// Who it is in an error.
+    /// What the process is called in an error.
     name: &'static str,
 }
 
 impl Process {
-    /// Starts this program again to play `part` on `cpu`. The kernel ties it to the calling thread:
-    /// it ends when that does. Streams must be closed here once it runs, or their end is not seen.
+    /// Starts this program again to play `part` on `cpu`. The kernel ties the process to the
+    /// calling thread: it ends when that thread ends. Streams must be closed here once it runs;
+    /// otherwise their end is not seen.
     ///
     /// # Errors
     /// What the kernel says.
@@ -70,11 +71,11 @@ impl Process {
     ) -> Result<Process, Gone> {
         let open: Vec<RawFd> = descriptors.iter().map(AsRawFd::as_raw_fd).collect();
         let mut command = Command::new("/proc/self/exe");
-        // So that `ps` tells it from its parent.
+        // So that `ps` distinguishes it from its parent.
         command.arg0(format!("sinew: lab {part}"));
         command.args([FAR_COMMAND, part, &cpu.to_string(), &std::process::id().to_string(), text]);
         command.args(open.iter().map(RawFd::to_string));
-        // A group of its own: what the terminal sends is for the parent.
+        // A process group of its own: signals from the terminal are for the parent.
         command.process_group(0).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         keep_open(&mut command, open);
         let failed = |error: io::Error| Gone(format!("cannot start a process: {error}"));
@@ -84,36 +85,37 @@ impl Process {
         Ok(Process { child, life: Life::Process(Arc::new(pidfd)), name: "the far side" })
     }
 
-    /// The same, called otherwise in an error than the far side.
+    /// The same process, with another name in errors than the far side.
     pub(crate) fn named(self, name: &'static str) -> Process {
         Process { name, ..self }
     }
 
-    /// Its life.
+    /// Whether it is alive, as a waiting side checks it.
     pub fn life(&self) -> &Life {
         &self.life
     }
 
-    /// Its number.
+    /// Its process number.
     pub fn id(&self) -> u32 {
         self.child.0.id()
     }
 
-    /// Waits for its end after it was told to stop, and gives back what the near side found. If
-    /// either failed, the far side's own words come with it.
+    /// Waits for its end after it was told to stop, and returns what the near side found. If either
+    /// side failed, the far side's own error text is added.
     ///
     /// # Errors
     /// The near side's, or how the process ended.
     pub fn join<T>(mut self, found: Result<T, Gone>) -> Result<T, Gone> {
-        // After an error it may just be ending, and its last words say more than the error.
+        // After an error the process may be about to end, and its last words say more than the
+        // error.
         self.await_end(if found.is_ok() { END_S_MAX } else { LAST_WORDS_S_MAX });
         let ended = self.child.0.try_wait().ok().flatten();
         let pipe = self.child.0.stderr.take();
         let name = self.name;
-        // Its end of the pipe must be closed before all of it can be read.
+        // The process's end of the pipe must be closed before all of the pipe can be read.
         drop(self.child);
         let mut said = String::new();
-        // What is not text or cannot be read is left out.
+        // Bytes that are not text or cannot be read are left out.
         let _ = pipe.map(|mut pipe| pipe.read_to_string(&mut said));
         let said = said.trim_end();
         let far = match ended {
@@ -133,26 +135,26 @@ impl Process {
         }
     }
 
-    /// Waits for its end, for so long.
+    /// Waits for its end, for at most this many seconds.
     pub(crate) fn await_end(&self, seconds: i64) {
         if let Life::Process(pidfd) = &self.life {
             let mut ended = [PollFd::new(pidfd.as_ref(), PollFlags::IN)];
             let limit = Timespec { tv_sec: seconds, tv_nsec: 0 };
-            // Over or not: what comes next asks whether it has ended.
+            // Whether it ended or not: the caller checks that next.
             let _ = retry_on_intr(|| poll(&mut ended, Some(&limit)));
         }
     }
 }
 
-/// The main function of a far side: to be called before anything else by every program that starts
-/// one. `None` if the arguments hold another command.
+/// The main function of a far side. Every program that starts a far side must call it before
+/// anything else. `None` if the arguments hold another command.
 pub fn main(arguments: &[OsString], parts: &[FarSide]) -> Option<ExitCode> {
     let [_, command, rest @ ..] = arguments else { return None };
     if command != FAR_COMMAND {
         return None;
     }
     let Err(Gone(why)) = play(rest, parts) else { return Some(ExitCode::SUCCESS) };
-    // The parent reads it; if it is gone, nobody wants to know.
+    // The parent reads it; if the parent is gone, nobody does.
     let _ = writeln!(io::stderr(), "{why}");
     Some(ExitCode::from(2))
 }
@@ -167,7 +169,7 @@ fn play(arguments: &[OsString], parts: &[FarSide]) -> Result<(), Gone> {
     let (cpu, parent) = (number(cpu)?, number(parent)?);
     set_parent_process_death_signal(Some(Signal::KILL))
         .map_err(|error| Gone(format!("cannot follow the parent: {error}")))?;
-    // It may have died before the line above.
+    // The parent may have died before the line above.
     if getppid().map(|pid| pid.as_raw_pid()) != Some(parent) {
         return Err(Gone("the parent process has ended".into()));
     }

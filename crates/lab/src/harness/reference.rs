@@ -1,5 +1,6 @@
-//! The token that everything is compared with, measured directly before and after each measurement:
-//! the host of a virtual machine may move its CPUs apart or together at any time.
+//! The token, with which everything is compared. It is measured directly before and after each
+//! measurement, because the host of a virtual machine may move its CPUs apart or together at any
+//! time.
 
 use std::cell::{Cell, RefCell};
 use std::time::Duration;
@@ -11,17 +12,18 @@ pub use super::token::MOVED;
 use super::token::{self, Lines};
 use super::{Cpus, Gone};
 
-/// How long a token is measured: some ten thousand trips.
+/// How long a token is measured: about ten thousand trips.
 pub const TOKEN: Duration = Duration::from_millis(3);
 
-/// A token that was measured so long ago is that directly before what comes next.
+/// A token that was measured within this time counts as measured directly before the next
+/// measurement.
 const RECENT_NS: u64 = 2_000_000;
 
 /// Two CPUs, the token between them, and how it changed.
 pub struct Reference {
     /// The CPUs.
     pub cpus: Cpus,
-    /// What times are taken with.
+    /// The clock that takes the times.
     pub clock: Clock,
     /// When the last token was measured, and its median.
     last: Cell<Option<(u64, f64)>>,
@@ -29,7 +31,7 @@ pub struct Reference {
 }
 
 impl Reference {
-    /// Nothing is measured yet.
+    /// A reference without any token measured yet.
     pub fn new(cpus: Cpus, clock: Clock) -> Reference {
         Reference { cpus, clock, last: Cell::new(None), seen: RefCell::default() }
     }
@@ -53,7 +55,7 @@ impl Reference {
         Ok(Some(median))
     }
 
-    /// The same, unless one was measured directly before.
+    /// The same, unless a token was measured directly before.
     fn before(&self) -> Result<Option<f64>, Gone> {
         match self.last.get() {
             Some((at_ns, median)) if now_ns() - at_ns < RECENT_NS => Ok(Some(median)),
@@ -61,10 +63,10 @@ impl Reference {
         }
     }
 
-    /// Measures something, and the mean of the tokens before and after it.
+    /// Measures something; also returns the mean of the tokens before and after it.
     ///
     /// # Errors
-    /// That of `measure`, or as for [`Reference::now`].
+    /// The error of `measure`, or as for [`Reference::now`].
     pub fn around<T>(
         &self,
         measure: impl FnOnce() -> Result<T, Gone>,
@@ -80,7 +82,7 @@ impl Reference {
         Interval::of(&self.seen.borrow()).map(|tokens| tokens.median)
     }
 
-    /// What to say if the distance between the CPUs changed.
+    /// A note if the distance between the CPUs changed.
     pub fn moved(&self) -> Option<String> {
         moved(self.cpus, &self.seen.borrow())
     }

@@ -1,4 +1,4 @@
-//! How long to measure: bursts until the time is over, none of them before the links are warm.
+//! Measures for a given time: bursts until the time is over, all of them after the links are warm.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::words::words;
 words! {
     /// What is measured of a pair of links.
     pub enum What {
-        /// One message there and back.
+        /// One message in both directions.
         RoundTrip = "round_trip",
         /// Many one after the other, one way.
         PerMessage = "per_message",
@@ -21,24 +21,28 @@ words! {
 /// What a measurement found.
 #[derive(Clone, Debug)]
 pub struct Found {
-    /// The time of every trip; of messages, the mean of every burst, to the nanosecond.
+    /// Of round trips the time of each; of messages the mean of every burst, to the nanosecond.
     pub values: Distribution,
-    /// Their median, ns, with its fraction; of trips interpolated within a step of the clock.
+    /// The median of the values, ns, with its fraction; for trips it is interpolated within a step
+    /// of the clock.
     pub median_ns: f64,
 }
 
 /// Fewest values of a round: the median needs ten on either side.
 const VALUES_MIN: u64 = 20;
-/// Trips before the first that counts: caches, page tables and the kernel's buffers are warm then.
+/// Trips before the first that counts: after them caches, page tables and the kernel's buffers are
+/// warm.
 const WARM_UP: u64 = 16;
-/// Least time of a burst of trips. Looking at the time between two bursts is no part of a trip.
+/// Least time of a burst of trips, ns. Looking at the time between two bursts is not part of a
+/// trip.
 const TRIPS_NS: u64 = 200_000;
-/// Time of a burst of messages: the way back of the last one is part of it, and ought not to show.
-/// A parked side takes 50 us for it.
+/// Time of a burst of messages, ns. The way back of the last one is part of the burst, and should
+/// not show. A parked side takes 50 us for it.
 const STREAM_NS: f64 = 4e6;
-/// A burst fills its link at least so often: what fits into it at once costs less.
+/// A burst fills its link at least this often: the messages that fit into it at once cost less.
 const FILLS_MIN: u64 = 16;
-/// Bursts that tell how long one is to be; the faster one, for the other may have been interrupted.
+/// Bursts that tell how long one should be. The faster one counts, because the other may have been
+/// interrupted.
 const TRIED: usize = 2;
 /// Fewest bursts of a round.
 const BURSTS_MIN: usize = 3;
@@ -99,10 +103,11 @@ fn time_stream(
     Ok(of_means(bursts, clock.step_ns() / messages as f64))
 }
 
-/// Means of bursts, of which there is at least one, as values to the nanosecond, and their median.
-/// A mean is known to `step_ns`; where many are the same, the median lies between the steps.
+/// Values to the nanosecond, and their median, from means of bursts, of which there is at least
+/// one. A mean is known to `step_ns`; if many are the same, the median is interpolated between the
+/// steps.
 pub(crate) fn of_means(mut means: Vec<f64>, step_ns: f64) -> Found {
-    /// A picosecond is small beside a step over a burst.
+    /// Means are counted in picoseconds: small compared with a step of the clock over a burst.
     const FINE: f64 = 1000.0;
     means.sort_by(f64::total_cmp);
     let (mut values, mut fine) = (Distribution::new(), Distribution::new());
@@ -125,7 +130,7 @@ mod tests {
         assert_eq!((values.n(), values.max(), median_ns), (3, Some(90), 17.5));
     }
 
-    /// Counts what it is sent, and takes long over the first message.
+    /// Counts the messages that it is sent, and takes long over the first one.
     #[derive(Default)]
     struct Slow {
         sent: u64,

@@ -1,5 +1,5 @@
 //! The file of the gate of instruction counts as figures over commits: each version of it that git
-//! has on the first-parent way to where the tree stands, and the file as it stands.
+//! has on the first-parent path to the checked-out commit, and the file as it is now.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
@@ -19,19 +19,19 @@ use crate::report::Build;
 #[cfg(test)]
 mod tests;
 
-/// So many versions of the file are read, the newest: git is asked once for each, and a line with
-/// more dots cannot be read. A note says that older ones are left out.
+/// At most this many versions of the file are read, the newest ones: git is asked once for each,
+/// and a line with more dots cannot be read. A note says that older ones are left out.
 const VERSIONS_MAX: usize = 500;
-/// A version may have so many bytes, a few hundred verbs; one that has more is left out, and a note
-/// says so.
+/// The most bytes that a version may have, enough for a few hundred verbs. A longer version is left
+/// out, and a note says so.
 const VERSION_LEN_MAX: u64 = 64 << 10;
-/// So much may git say of the commits; a path has at most 4096 bytes.
+/// The most bytes that git may say about the commits; a path has at most 4096 bytes.
 const LOG_LEN_MAX: u64 = 4 << 20;
-/// So much may git complain, and so many letters of it are shown.
+/// The most bytes of errors that are read from git, and the most characters of them that are shown.
 const COMPLAINT_LEN_MAX: u64 = 64 << 10;
 const COMPLAINT_SHOWN: usize = 300;
 
-/// The file, as far as a history needs it: earlier versions may have said less or more.
+/// The file, as far as a history needs it: earlier versions may have had fewer or more parts.
 #[derive(PartialEq, Deserialize)]
 struct Book {
     tools: BTreeMap<String, String>,
@@ -70,10 +70,11 @@ struct Version {
     book: Book,
 }
 
-/// All figures that this file of the gate ever had, oldest first, and what must be said of them.
+/// All figures that this file of the gate ever had, oldest first, and notes about them.
 ///
 /// # Errors
-/// The file is none of the gate, lies in no repository that git can read, or was never committed.
+/// The file is not a file of the gate, is in no repository that git can read, or was never
+/// committed.
 pub fn gate_sightings(file: &Path) -> Result<(Vec<Sighting>, Vec<String>), String> {
     let name = file.display().to_string();
     let cannot = |error: io::Error| format!("cannot read '{name}': {error}");
@@ -82,7 +83,7 @@ pub fn gate_sightings(file: &Path) -> Result<(Vec<Sighting>, Vec<String>), Strin
     }
     let text = bounded(File::open(file).map_err(cannot)?, VERSION_LEN_MAX).map_err(cannot)?;
     let book = Book::read(&text).map_err(|why| format!("'{name}' {why}"))?;
-    // What lies behind a link has its history where it lies.
+    // A file behind a symbolic link has its history at its real place.
     let path = fs::canonicalize(file).map_err(cannot)?;
     let (mut versions, head, mut notes) =
         committed(&path).map_err(|why| format!("'{name}' {why}"))?;
@@ -127,7 +128,7 @@ impl Version {
     }
 }
 
-/// Counts of other tools say nothing of the program.
+/// A note about changes of the tools: counts by other tools are not comparable.
 fn other_tools(versions: &[Version]) -> Option<String> {
     let change = |pair: &[Version]| match pair {
         [before, after] if before.book.tools != after.book.tools => {
@@ -141,7 +142,7 @@ fn other_tools(versions: &[Version]) -> Option<String> {
     (!changes.is_empty()).then(|| format!("{what}: first [{first}], {}", changes.join(", ")))
 }
 
-/// The verbs that are in the newest version no more, each with the last commit that had it.
+/// The verbs that the newest version no longer has, each with the last commit that had it.
 fn gone(versions: &[Version]) -> Option<String> {
     let verbs = |version: &Version| {
         let verb = |of: &Verb| (of.verb.clone(), version.commit());
@@ -156,7 +157,7 @@ fn gone(versions: &[Version]) -> Option<String> {
     (!gone.is_empty()).then(|| format!("no longer in the gate's file: {}", gone.join(", ")))
 }
 
-/// What git has of the file, oldest first, where its tree stands, and what must be said.
+/// What git has of the file, oldest first; the commit that is checked out; and notes.
 fn committed(path: &Path) -> Result<(Vec<Version>, Build, Vec<String>), String> {
     let git = Git { folder: path.parent().unwrap_or(Path::new("/")).to_path_buf() };
     let in_none = |why| format!("has no history that git can read: {why}");
@@ -166,7 +167,8 @@ fn committed(path: &Path) -> Result<(Vec<Version>, Build, Vec<String>), String> 
     let head = build(&String::from_utf8_lossy(&head));
     let name = path.file_name().unwrap_or_default();
     let newest = format!("-{}", VERSIONS_MAX + 1);
-    // Follows the file over its names; says of a merge what it brought to the first parent.
+    // These options follow the file over its names, and show for a merge what it brought to the
+    // first parent.
     let options = [
         newest.as_str(),
         "--first-parent",
@@ -179,7 +181,7 @@ fn committed(path: &Path) -> Result<(Vec<Version>, Build, Vec<String>), String> 
     ];
     let log = git.log(&options, &[OsStr::new("--"), name]).map_err(in_none)?;
     let parts: Vec<_> = log.split(|byte| *byte == 0).collect();
-    // A commit, and after a line's end the file's name in it.
+    // A commit, and after a newline the file's name in that commit.
     let commit =
         |of: &[&[u8]]| (of[0].to_vec(), of[1].strip_prefix(b"\n").unwrap_or(of[1]).to_vec());
     let commits: Vec<_> = parts.chunks_exact(2).map(commit).collect();
@@ -236,7 +238,7 @@ impl Git {
         self.ask(words.chain(files.iter().copied()), LOG_LEN_MAX)
     }
 
-    /// The file at a commit; longer by one than it may be if it is too long.
+    /// The file at a commit. If it is too long, one byte more than the limit is returned.
     fn version(&self, at: &Build, path: &[u8]) -> Result<Vec<u8>, String> {
         let commit = at.commit.as_deref().unwrap_or_default();
         let object = [commit.as_bytes(), b":", path].concat();
@@ -245,7 +247,7 @@ impl Git {
             .map_err(|why| format!("cannot be read: {why}"))
     }
 
-    /// What it says, up to a byte more than `len_max`.
+    /// What git says, up to one byte more than `len_max`.
     fn ask<'a>(
         &self,
         words: impl IntoIterator<Item = &'a OsStr>,
@@ -253,7 +255,8 @@ impl Git {
     ) -> Result<Vec<u8>, String> {
         let mut git = Command::new("git");
         git.arg("--literal-pathspecs").arg("-C").arg(&self.folder).args(words);
-        // The file's own repository, not that of a hook which calls us; and nobody is asked.
+        // Git uses the file's own repository, not that of a hook that calls us, and does not
+        // prompt.
         git.env_remove("GIT_DIR").env_remove("GIT_WORK_TREE").env_remove("GIT_INDEX_FILE");
         git.env("GIT_OPTIONAL_LOCKS", "0").env("GIT_TERMINAL_PROMPT", "0").env("LC_ALL", "C");
         git.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -263,14 +266,15 @@ impl Git {
             _ => failed(error),
         })?;
         let (out, complaint) = (child.stdout.take(), child.stderr.take());
-        // At once, else it could wait for one while we read the other.
+        // Both streams are read at the same time; otherwise git could wait for one while we read
+        // the other.
         let (out, complaint) = thread::scope(|scope| {
             let complaint = scope.spawn(|| all_of(complaint, COMPLAINT_LEN_MAX));
             (all_of(out, len_max), complaint.join())
         });
         let status = child.wait().map_err(failed)?;
         let out = out.map_err(failed)?;
-        // One that is cut off was not let finish.
+        // If the output was cut off, git could not finish.
         if status.success() || out.len() as u64 > len_max {
             return Ok(out);
         }
@@ -286,7 +290,7 @@ fn all_of(from: Option<impl Read>, len_max: u64) -> io::Result<Vec<u8>> {
     from.map_or(Ok(vec![]), |from| bounded(from, len_max))
 }
 
-/// All that comes, up to a byte more than `len_max`.
+/// All bytes of a source, up to one byte more than `len_max`.
 fn bounded(from: impl Read, len_max: u64) -> io::Result<Vec<u8>> {
     let mut all = vec![];
     from.take(len_max + 1).read_to_end(&mut all)?;

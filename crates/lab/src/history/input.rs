@@ -18,10 +18,10 @@ pub struct DatedReport {
     pub report: ScenarioReport,
 }
 
-/// Reads files, and of folders the files in them that end with `.json`, by name.
+/// Reads files; for a folder, the files in it that end with `.json`, sorted by name.
 ///
 /// # Errors
-/// The first file that is no report, and what is wrong with it.
+/// The first file that is not a report, and what is wrong with it.
 pub fn read(paths: &[PathBuf]) -> Result<Vec<DatedReport>, String> {
     let mut files = vec![];
     for path in paths {
@@ -56,8 +56,8 @@ fn read_one(path: &Path) -> Result<DatedReport, String> {
     Ok(DatedReport { file, report })
 }
 
-/// All figures of these reports, and what must be said of them: figures of different machines,
-/// scenarios and forms are no one series.
+/// All figures of these reports, and notes about them: figures of different machines, scenarios and
+/// forms belong to different series.
 pub fn sightings(reports: &[DatedReport]) -> (Vec<Sighting>, Vec<String>) {
     let mut machines: Vec<&Machine> = vec![];
     for DatedReport { report, .. } in reports {

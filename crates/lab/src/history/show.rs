@@ -134,7 +134,7 @@ fn changes(of: &Progression) -> Table {
     Table::of("change points", columns, measured.flat_map(of_series).collect())
 }
 
-/// Each step of the gate's figures with its reason, commit by commit.
+/// Each step of the gate's figures with its reason, in the order of the commits.
 fn gate_changes(of: &Progression) -> Table {
     let columns = ["commit", "verb", "before", "after", "change", "verdict", "why"];
     let row = |series: &Series, change: &LevelChange| {
@@ -155,13 +155,13 @@ fn gate_changes(of: &Progression) -> Table {
     };
     let exact = of.series.iter().filter(|series| series.exact);
     let mut rows: Vec<_> = exact.flat_map(of_series).collect();
-    // Stable: those of one commit stay in the order of their verbs.
+    // The sort is stable: changes of one commit stay in the order of their verbs.
     rows.sort_by_key(|(place, _)| *place);
     Table::of("changes of the gate", columns, rows.into_iter().map(|(_, row)| row).collect())
 }
 
-/// Takes the reasons out of the gate's changes, where they would be too wide: each once, with its
-/// commit, and its verbs behind it.
+/// Takes the reasons out of the table of the gate's changes, where they would be too wide. Each
+/// reason is given once, with its commit and the verbs that it concerns.
 fn taken_out(table: &mut Table) -> Vec<(String, String)> {
     table.columns.pop();
     let reason = |row: &mut Vec<String>| {
@@ -177,7 +177,8 @@ fn taken_out(table: &mut Table) -> Vec<(String, String)> {
     same.map(joined).collect()
 }
 
-/// The first and the last figure of each of these series, which share what they are of.
+/// The first and the last figure of each of these series, which have the same scenario, form and
+/// machine.
 fn levels(of: &[Series]) -> Table {
     let columns = ["row", "figure", "seen", "first", "last", "changes"];
     let row = |series: &Series| {
@@ -195,19 +196,19 @@ fn levels(of: &[Series]) -> Table {
     Table::of(title, columns, of.iter().map(row).collect())
 }
 
-/// The commit, or else the file.
+/// The commit, or the file if there is none.
 fn name(of: &SeenAt) -> String {
     of.commit.clone().unwrap_or_else(|| of.file.clone())
 }
 
-/// A figure of the series with its unit; of a count every digit, as the file has it.
+/// A figure of the series with its unit; a count with every digit, as in the file.
 fn shown(series: &Series, figure: f64) -> String {
     if series.exact { format!("{figure:.0}") } else { written(&series.headline.unit, figure) }
 }
 
-/// By how much it changed, where that can be said.
+/// By how much it changed, if that can be said.
 fn percent(change: &LevelChange) -> Option<String> {
-    // Of a count as the gate says it.
+    // For a count, as many digits as the gate shows.
     let digits = if change.p.is_some() { 1 } else { 2 };
     change.share().map(|share| format!("{:+.digits$} %", share * 100.0))
 }
@@ -217,7 +218,7 @@ fn verdict(series: &Series, change: &LevelChange) -> &'static str {
     if fell == series.headline.higher_is_better { "worse" } else { "better" }
 }
 
-/// Less than this is less than the sum behind it can tell.
+/// A p below this limit is smaller than the precision of the sum behind it.
 fn p_value(p: f64) -> String {
     const P_LEAST: f64 = 1e-6;
     if p < P_LEAST { "below 0.000001".into() } else { format!("{p:.6}") }

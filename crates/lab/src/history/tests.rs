@@ -1,4 +1,4 @@
-//! Histories of reports that are made here.
+//! Histories of made-up reports.
 
 use sinew_figures::Machine;
 
@@ -24,7 +24,7 @@ fn report(at: u64, ns: f64) -> DatedReport {
     DatedReport { file: format!("{at}.json"), report }
 }
 
-/// Ten reports, then ten that are a tenth slower, latest first.
+/// Ten reports, then ten that are slower by a tenth, in reverse order.
 fn changed() -> Vec<DatedReport> {
     let ns = |at: u64| if at < 10 { 100.0 } else { 110.0 } + (at * 7 % 5) as f64 * 0.2;
     (0..20).rev().map(|at| report(at, ns(at))).collect()
@@ -82,7 +82,7 @@ fn the_page_draws_every_row_and_marks_its_changes() {
     assert_eq!(page.matches("<circle").count(), 20);
     assert_eq!(page.matches("curve s1 dashed").count(), 1);
     assert!(page.contains("+10.0 %") && page.ends_with("</html>\n"), "{page}");
-    // One report, and figures that are all zero, are still a page.
+    // A single report, or figures that are all zero, still give a page.
     for few in [vec![report(1, 5.0)], vec![report(1, 0.0), report(2, 0.0)]] {
         let page = to_page(&history(&few));
         assert!(page.contains("<p>none</p>") && !page.contains("NaN"), "{page}");

@@ -1,5 +1,5 @@
 //! A core with something beside it, compared with the same core alone: how a row of that sort is
-//! run, and what is taken of its cycles.
+//! run, and what is measured of its cycles.
 
 mod evidence;
 
@@ -20,28 +20,28 @@ use crate::graph::compiled;
 use crate::report::{Figure, Row, ScenarioReport, Verdict};
 use crate::rounds::{Contender, Contenders, Session, measure};
 
-/// The thread whose cycles go around: the first of the domain with a period.
+/// The thread whose cycles go around the whole loop: the first thread of the domain with a period.
 const LEADER: ThreadId = ThreadId { domain: 0, thread: 0 };
-/// Longest sleep of the supervisor: so exactly a row ends in time.
+/// Longest sleep of the supervisor: a row ends at most this much late.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// What all rows of a scenario share.
 pub(super) struct Bench<'a> {
-    /// The name that its specs have in messages.
+    /// The file name of its specs in messages.
     pub(super) file: &'static str,
     pub(super) session: &'a Session<'a>,
     pub(super) cpus: &'a [u32],
     /// Cycles after each start that do not count, at 1 kHz.
     pub(super) warm_up: u64,
-    /// What is measured of a row in a round.
+    /// How long a row is measured in a round.
     pub(super) share: Duration,
-    /// What starting and stopping a graph takes, about.
+    /// About how long starting and stopping a graph takes.
     pub(super) start: Duration,
-    /// What a row's medians do not tell of each round.
+    /// The figures of each round that are not among a row's medians.
     pub(super) rounds: RefCell<BTreeMap<&'static str, Vec<RoundTails>>>,
 }
 
-/// A round of a row: what is compared with another row in the same round.
+/// Figures of one round of a row, to compare with another row in the same round.
 pub(super) struct RoundTails {
     latency_p99_ns: Option<u64>,
     jitter_p99_ns: Option<u64>,
@@ -49,7 +49,7 @@ pub(super) struct RoundTails {
 }
 
 impl Bench<'_> {
-    /// Measures the contenders; each of `words` is compared with the first one, a core alone.
+    /// Measures the contenders; each of `words` is compared with the first of them, the core alone.
     pub(super) fn report(
         &self,
         scenario: &Scenario,
@@ -65,7 +65,7 @@ impl Bench<'_> {
         ScenarioReport { tables, verdicts, ..report }
     }
 
-    /// The request for a graph of the lab.
+    /// The request to run a graph of the lab.
     pub(super) fn request(
         &self,
         text: String,
@@ -75,29 +75,29 @@ impl Bench<'_> {
     }
 }
 
-/// What stands beside a core.
+/// What runs beside a core.
 pub(super) trait Beside {
-    /// A round begins.
+    /// Called when a round begins.
     fn begin(&mut self);
 
-    /// Looks at it while the core runs, whose cycles count by now or not yet. Whether the round may
-    /// end for its sake.
+    /// Looks at it while the core runs. `counts` says whether the core's cycles are counted yet.
+    /// Returns whether the round may end as far as this part is concerned.
     fn look(&mut self, run: &Run, counts: bool) -> Result<bool, String>;
 
     /// Looks at it for the last time: the graph is about to be stopped.
     fn end(&mut self, run: &Run) -> Result<(), String>;
 
-    /// Adds to the row what came of it, now that a run with so many cycles is over.
+    /// Adds its results to the row, when a run with this many cycles is over.
     fn add_to(&mut self, row: &mut Row, run: &Run, cycles: u64) -> Result<(), String>;
 
-    /// Its single figures, over all rounds.
+    /// Its single figures, for all rounds.
     fn figures(&self) -> Vec<Figure>;
 }
 
 /// A row: a core with something beside it.
 pub(super) struct CoreRun<'a, B> {
     bench: &'a Bench<'a>,
-    /// What stands there, by its word, and what it does.
+    /// The word for what runs beside the core, and the part that does it.
     word: &'static str,
     beside: B,
     request: run::RunRequest,
@@ -105,7 +105,7 @@ pub(super) struct CoreRun<'a, B> {
 }
 
 impl<'a, B: Beside> CoreRun<'a, B> {
-    /// A row whose graph is this.
+    /// A row with this graph.
     pub(super) fn new(
         bench: &'a Bench<'a>,
         word: &'static str,
@@ -115,7 +115,7 @@ impl<'a, B: Beside> CoreRun<'a, B> {
         CoreRun { bench, word, beside, request, all: CoreSeen::default() }
     }
 
-    /// Runs it once; what was seen of the core.
+    /// Runs it once; returns the run, and what was seen of the core.
     fn run(&mut self) -> Result<(Run, CoreSeen), String> {
         self.beside.begin();
         let mut run = Run::start(self.request.clone())
@@ -180,9 +180,9 @@ impl<B: Beside> Contender for CoreRun<'_, B> {
 #[derive(Default)]
 struct CoreSeen {
     cycles: Cycles,
-    /// Those that do not count among them.
+    /// The number of all cycles, with those that do not count.
     all_cycles: u64,
-    /// What the host had meanwhile.
+    /// The time that the host took meanwhile.
     stolen_ns: u64,
 }
 
@@ -196,7 +196,7 @@ impl CoreSeen {
     }
 }
 
-/// Why a run that has ended says nothing, if it does not.
+/// An error if a run that has ended cannot be used, which says why.
 fn check(run: &Run) -> Result<(), String> {
     if run.outcome() == Outcome::Faulted {
         let faults: Vec<_> = run.faults().iter().map(|(_, at)| at.fault.to_string()).collect();
@@ -208,7 +208,7 @@ fn check(run: &Run) -> Result<(), String> {
     }
 }
 
-/// What the host has taken from all CPUs so far, if the kernel says it.
+/// The time that the host has taken from all CPUs so far, if the kernel reports it.
 fn stolen_ns() -> Option<u64> {
     /// The kernel counts in hundredths of a second (proc(5), USER_HZ).
     const UNIT_NS: u64 = 10_000_000;

@@ -1,4 +1,4 @@
-//! Latency, jitter and overruns of the cycles that go around.
+//! Latency, jitter and overruns of the cycles that go around the whole loop.
 
 use sinew_core::clock::Clock;
 use sinew_core::trace::Record;
@@ -6,7 +6,7 @@ use sinew_figures::Distribution;
 
 use crate::report::Row;
 
-/// What was seen of them.
+/// What was seen of these cycles.
 #[derive(Default)]
 pub(crate) struct Cycles {
     pub(crate) latency: Distribution,
@@ -14,7 +14,7 @@ pub(crate) struct Cycles {
     /// Cycles past their deadline, and periods lost.
     pub(crate) overruns: u64,
     pub(crate) skipped: u64,
-    /// Of the clock that took the times.
+    /// The step of the clock that took the times, ns.
     step_ns: f64,
 }
 
@@ -35,8 +35,8 @@ impl Cycles {
         self.step_ns = self.step_ns.max(other.step_ns);
     }
 
-    /// Adds them as a round to a row's measures: latency, over the reference if there is one, and
-    /// jitter where there is a clock that it can be seen against.
+    /// Adds the cycles as a round to a row's measures: latency, compared with the reference if
+    /// there is one, and jitter if the cycles have a period.
     pub(crate) fn add_to(&self, row: &mut Row, reference_ns: Option<f64>, has_period: bool) {
         let mut add = |name, times: &Distribution, reference_ns| {
             let measure = row.measure_mut(name);

@@ -1,5 +1,5 @@
-//! What a link to a guest costs: there and back, by how the payload crosses, how both sides wait
-//! and on how many CPUs, beside a raw ring in the same emulator and a table from the literature.
+//! What a link to a guest costs: round trips by how the payload crosses, how both sides wait and on
+//! how many CPUs. Beside them are a raw ring in the same emulator and a table from the literature.
 
 mod case;
 mod ends;
@@ -39,19 +39,19 @@ pub(super) const SCENARIO: Scenario = Scenario {
     run,
 };
 
-/// Rounds, if nobody asks for another number.
+/// Rounds, if no other number is requested.
 const ROUNDS: u32 = 7;
-/// What is measured of a row in each of them, after as long again that does not count.
+/// How long a row is measured in each round, after the same time again that does not count.
 const SHARE: Duration = Duration::from_millis(60);
 /// The same of the short form.
 const QUICK_ROUNDS: u32 = 5;
 const QUICK_SHARE: Duration = Duration::from_millis(40);
-/// Before a row, ns: nodes of rows before it still poll for a while.
+/// Pause before a row, ns: nodes of earlier rows still poll for a while.
 const SETTLE_NS: u64 = 50_000_000;
-/// What a start of the guest takes, about, over the rows of a size.
+/// About how long a start of the guest takes, spread over the rows of a size.
 const START: Duration = Duration::from_millis(50);
 
-/// Where the image lies, seen from the top of the repository.
+/// The path of the image from the top of the repository.
 const IMAGE: &str = "guest/target/armv7a-none-eabi/release/trials";
 /// Bytes of the carve-out.
 const CARVE_OUT: usize = 64 << 20;
@@ -129,9 +129,9 @@ struct Bench<'a> {
     cpus: Cpus,
     clock: Clock,
     share: Duration,
-    /// The guest of the size that was measured last.
+    /// The running guest of the size that was measured last.
     life: RefCell<Option<Life>>,
-    /// From each start to the first answer, ns.
+    /// Time from each start to the first answer, ns.
     up: RefCell<Vec<u64>>,
 }
 
@@ -143,7 +143,7 @@ impl<'a> Bench<'a> {
         (row, Box::new(Contending { bench: self, case }))
     }
 
-    /// How soon the guest is up, from all starts.
+    /// How soon the guest was up, for all starts.
     fn up(&self) -> Row {
         let mut row = Row::of(&[("access", "start")]);
         let measure = row.measure_mut("guest_up");
@@ -157,7 +157,7 @@ impl<'a> Bench<'a> {
     fn trips(&self, case: GuestCase) -> Result<Vec<u64>, String> {
         let mut held = self.life.borrow_mut();
         if held.as_ref().is_none_or(|life| life.bytes() != case.bytes) {
-            // First: two emulators would share the CPUs.
+            // The old guest must end first: two emulators would share the CPUs.
             *held = None;
             let life = Life::start(self, case.bytes)?;
             self.up.borrow_mut().push(life.up_ns());

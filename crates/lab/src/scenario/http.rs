@@ -1,6 +1,6 @@
-//! What a request costs whoever serves it: our graph of listener, router and answer beside bare
-//! servers with the same answer, with more nodes on the path, and beside flows that sleep. What an
-//! element of a stream costs, and what a websocket takes that says nothing.
+//! What a request costs the server: our graph of listener, router and answer beside bare servers
+//! with the same answer, with more nodes on the path, and beside flows that sleep. Also what an
+//! element of a stream costs, and how much an idle websocket takes.
 
 mod driver;
 mod elements;
@@ -19,10 +19,10 @@ use crate::graph::Files;
 use crate::report::{Axis, Row, ScenarioReport};
 use crate::rounds::{Contender, Session, measure};
 
-/// Rounds, if nobody asks for another number, and how long a row is measured in each.
+/// Rounds, if no other number is requested, and how long a row is measured in each.
 const ROUNDS: u32 = 9;
 const SHARE: Duration = Duration::from_secs(4);
-/// The same of the short form.
+/// The same for the short form.
 const QUICK_ROUNDS: u32 = 5;
 const QUICK_SHARE: Duration = Duration::from_secs(1);
 
@@ -58,7 +58,7 @@ pub(super) const SCENARIO: Scenario = Scenario {
     run,
 };
 
-/// What is asked of whom, and how.
+/// Which server is measured with which graph and which load.
 const ROWS: &[(Server, Shape, Load)] = &[
     (Server::Sinew, Shape::Ping, Load::Ping),
     (Server::Hyper, Shape::Ping, Load::Ping),
@@ -118,7 +118,7 @@ fn run(request: &ScenarioRequest, session: &Session<'_>) -> Result<ScenarioRepor
     })
 }
 
-/// The databases that these shapes ask; why one cannot be.
+/// The databases that these shapes need, or why one cannot be had.
 fn databases(
     shapes: impl Iterator<Item = Shape> + Clone,
 ) -> Vec<(Shape, Result<DatabaseServer, String>)> {

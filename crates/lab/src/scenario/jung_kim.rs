@@ -1,7 +1,7 @@
-//! Table 3 of a paper from the literature as data: what shared memory costs by size. The scenarios
-//! that stand beside it use the same sizes.
+//! Table 3 of a paper as data: what shared memory costs by size. The scenarios that are compared
+//! with it use the same sizes.
 
-/// What it is, for readers of a report.
+/// The source, for readers of a report.
 pub(super) const PAPER: &str = "the paper: Jung and Kim 2010, 'Improvement Method and Performance \
     Analysis of Shared Memory in Dual Core Embedded Linux system', table 3: ARM926 at 350 MHz and \
     ARM946 at 300 MHz on one chip, without an emulator; before and after its improvement, us";
@@ -18,7 +18,7 @@ pub(super) const SIZE_WORDS: [&str; SIZES.len()] = [
     "131072", "262144", "524288", "1048576",
 ];
 
-/// In the order of [`SIZES`]: us before and after its improvement.
+/// Times in the order of [`SIZES`]: us before and after the paper's improvement.
 const PUBLISHED: [(f64, f64); SIZES.len()] = [
     (15.4, 14.0),
     (15.4, 14.0),
@@ -38,7 +38,7 @@ const PUBLISHED: [(f64, f64); SIZES.len()] = [
     (11506.0, 10460.0),
 ];
 
-/// Its times of a size, us, before and after; `None` if it has none.
+/// The paper's times for a size, us, before and after; `None` if it has none.
 pub(super) fn published(bytes: usize) -> Option<(f64, f64)> {
     let at = SIZES.iter().position(|size| *size == bytes)?;
     Some(PUBLISHED[at])

@@ -1,5 +1,5 @@
 //! What a link costs: round trip and throughput of every link that the runtime has, beside the
-//! least that two CPUs need to pass a word to and fro.
+//! least time that two CPUs need to pass a word there and back.
 
 mod case;
 mod contender;
@@ -41,13 +41,13 @@ pub(super) const SCENARIO: Scenario = Scenario {
     run,
 };
 
-/// Rounds, if nobody asks for another number.
+/// Rounds, if no other number is requested.
 const ROUNDS: u32 = 5;
-/// The same of the short form: enough for an interval that leaves the extremes out.
+/// The same for the short form: enough for an interval that leaves the extremes out.
 const QUICK_ROUNDS: u32 = 9;
 /// What all rounds of all rows may take.
 const RUN_TIME: Duration = Duration::from_secs(720);
-/// The same of the short form, which is to end within a minute.
+/// The same for the short form, which should end within a minute.
 const QUICK_TIME: Duration = Duration::from_secs(42);
 
 /// A row, what measures it, and how many measurements a round of it has.
@@ -82,8 +82,9 @@ fn run(request: &ScenarioRequest, session: &Session<'_>) -> Result<ScenarioRepor
     Ok(report)
 }
 
-/// All rows on two CPUs, in the order of the table; skipped if they cannot be measured there.
-/// `budget` is that of each measurement, which is known when all of them are.
+/// All rows on two CPUs, in the order of the table; a row is skipped if it cannot be measured
+/// there. `budget` is the budget of each measurement, which is known only when all rows are
+/// planned.
 fn plan<'a>(
     request: &ScenarioRequest,
     cpus: Option<&'static str>,

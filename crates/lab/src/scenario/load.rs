@@ -1,7 +1,7 @@
-//! A load of HTTP requests over so many connections, each with one under way at most: a closed
-//! loop asks again as soon as it is answered, an open one when the time has come. It is made to
-//! cost less than any server: one thread, epoll, a request that stands ready, and of an answer no
-//! more is read than tells where it ends.
+//! A load of HTTP requests over several connections, each with at most one request under way. A
+//! closed loop sends again as soon as it is answered, an open one when the time has come. The load
+//! is made to cost less than any server: one thread, epoll, a request that is prepared once. Of an
+//! answer it reads no more than it needs to find the end.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -14,17 +14,17 @@ use sinew_core::sys::timespec;
 use sinew_figures::Distribution;
 use sinew_figures::process::Taken;
 
-/// An answer without a word for so long is none.
+/// A server that sends nothing for this long counts as not answering.
 pub(super) const SILENCE: Duration = Duration::from_secs(10);
 /// Longest answer, bytes: its head and a short body.
 const ANSWER_LEN_MAX: usize = 4096;
 
-/// So much is read of an answer that is none, to show its first line and its body.
+/// At most this many bytes of an invalid answer are shown: its first line and its body.
 const SHOWN_LEN_MAX: usize = 500;
-/// Longest sleep, ns: so soon it sees that nobody wants the load any more.
+/// Longest sleep, ns: within this time the load sees that the user wants to stop.
 const LOOK_NS: u64 = 100_000_000;
 
-/// What is asked of whom.
+/// What is requested from which server.
 #[derive(Clone, Debug)]
 pub(super) struct Demand {
     pub(super) address: SocketAddr,
@@ -33,52 +33,52 @@ pub(super) struct Demand {
     /// The body that every answer must have.
     pub(super) expected: Vec<u8>,
     pub(super) arrivals: Arrivals,
-    /// When it is enough.
+    /// When the load has run enough.
     pub(super) enough: Enough,
 }
 
 /// When requests are sent.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Arrivals {
-    /// On each connection as soon as the one before is answered.
+    /// On each connection as soon as the request before is answered.
     Closed,
-    /// One each so many ns, answered or not. One that finds no connection free, or the client late,
-    /// is sent later, and its latency counts from when it was to be sent.
+    /// One every this many ns, whether answers come or not. A request that finds no free
+    /// connection, or the client late, is sent later, and its latency counts from when it was due.
     Every(f64),
 }
 
-/// When a load is enough; the last answers are awaited.
+/// When a load has run enough; the last answers are still awaited.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Enough {
     After(Duration),
     Requests(u64),
 }
 
-/// What came of a load.
+/// The result of a load.
 #[derive(Default)]
 pub(super) struct Answered {
-    /// From when a request was sent, or was to be sent, to its answer's last byte read, ns.
+    /// From the time when a request was sent, or was due, to the last byte of its answer, ns.
     pub(super) latency: Distribution,
     pub(super) answers: u64,
-    /// Requests that got another answer, or none.
+    /// Requests that got a wrong answer, or none.
     pub(super) failed: u64,
     /// Why the first of them failed.
     pub(super) failure: Option<String>,
     /// From the first request to the last answer.
     pub(super) time: Duration,
-    /// What the thread that made the load took.
+    /// CPU time and waiting time of the thread that made the load.
     pub(super) taken: Taken,
 }
 
-/// A connection, with a request under way or free.
+/// A connection, free or with a request under way.
 struct Connection {
     stream: TcpStream,
-    /// When that was sent, or was to be.
+    /// When the request was sent, or was due.
     asked_ns: u64,
     answer: Vec<u8>,
 }
 
-/// Opens the connections, asks until it is enough, and closes them.
+/// Opens the connections, sends requests until it is enough, and closes them.
 pub(super) fn drive(load: &Demand, is_stopped: impl Fn() -> bool) -> Result<Answered, String> {
     let failed = |error: io::Error| format!("load on {}: {error}", load.address);
     let request = format!("GET {} HTTP/1.1\r\nHost: {}\r\n\r\n", load.path, load.address);
@@ -121,7 +121,7 @@ pub(super) fn drive(load: &Demand, is_stopped: impl Fn() -> bool) -> Result<Answ
     Ok(answered)
 }
 
-/// The body of one answer, in words.
+/// The body of one answer, as text.
 pub(super) fn ask_once(address: SocketAddr, path: &str) -> Result<String, String> {
     let asked = || -> io::Result<String> {
         let mut stream = TcpStream::connect(address)?;
@@ -151,9 +151,9 @@ fn connect(address: SocketAddr) -> io::Result<TcpStream> {
 struct Client<'a> {
     load: &'a Demand,
     request: Vec<u8>,
-    /// `None`: one that failed. What was left on it could be taken for the next answer.
+    /// `None` for a connection that failed: bytes left on it could be taken for the next answer.
     connections: Vec<Option<Connection>>,
-    /// Those without a request under way, by index.
+    /// Connections without a request under way, by index.
     free: Vec<usize>,
     begun_ns: u64,
     /// Requests so far.
@@ -163,8 +163,8 @@ struct Client<'a> {
 }
 
 impl Client<'_> {
-    /// Sends all requests whose time has come, as far as connections are free. When the next one is
-    /// due; `None` if it is enough, or only an answer can free a connection for it.
+    /// Sends all requests that are due, as far as connections are free. Returns when the next one
+    /// is due; `None` if it is enough, or if only an answer can free a connection for it.
     fn ask(&mut self) -> io::Result<Option<u64>> {
         while let Some(&at) = self.free.last() {
             let now_ns = now_ns();
@@ -185,13 +185,14 @@ impl Client<'_> {
             self.open += 1;
             connection.asked_ns = due_ns;
             connection.answer.clear();
-            // So short a request always finds room: nothing else is under way on this connection.
+            // A request this short always finds room: nothing else is under way on this connection.
             connection.stream.write_all(&self.request)?;
         }
         Ok(None)
     }
 
-    /// Reads what is there; a whole answer is judged, and its connection free again.
+    /// Reads the bytes that have arrived. A whole answer is judged, and its connection is free
+    /// again.
     fn hear(&mut self, at: usize, answered: &mut Answered) -> io::Result<()> {
         let Some(connection) = &mut self.connections[at] else { return Ok(()) };
         let mut bytes = [0; ANSWER_LEN_MAX];
@@ -289,7 +290,7 @@ mod tests {
             arrivals: Arrivals::Closed,
             enough: Enough::Requests(3),
         };
-        // The kernel may refuse the request itself: then that is the failure.
+        // The kernel may refuse to send the request: then that is the failure.
         let failed = drive(&load, || false).map(|answered| answered.failed);
         assert!(failed.is_err() || failed == Ok(1), "{failed:?}");
         server.join().expect("it ends");

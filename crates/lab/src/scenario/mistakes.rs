@@ -1,5 +1,5 @@
-//! What an article's checklist of lock-free links and its table of mistakes are worth here: each
-//! mistake is made, beside what is right, and what goes wrong is counted or timed.
+//! What an article's checklist for lock-free links and its table of mistakes are worth here: each
+//! mistake is made, next to the right way, and its errors are counted or its cost is timed.
 
 mod allocation;
 mod case;
@@ -29,15 +29,15 @@ pub(super) const SCENARIO: Scenario = Scenario {
     run,
 };
 
-/// Rounds, if nobody asks for another number.
+/// Rounds, if no other number is requested.
 const ROUNDS: u32 = 15;
 /// The same of the short form.
 const QUICK_ROUNDS: u32 = 9;
-/// What is measured of a row in a round.
+/// How long a row is measured in a round.
 const SHARE: Duration = Duration::from_millis(150);
-/// The same of the short form, whose 24 rows are to take some twenty seconds.
+/// The same for the short form, whose 24 rows should take about twenty seconds.
 const QUICK_SHARE: Duration = Duration::from_millis(40);
-/// What a round needs beside, about: threads to start, and what does not count.
+/// About how much time a round needs in addition: threads to start, and what does not count.
 const START: Duration = Duration::from_millis(3);
 
 fn run(request: &ScenarioRequest, session: &Session<'_>) -> Result<ScenarioReport, CannotRun> {
@@ -109,7 +109,7 @@ impl Contender for MistakeRun {
 }
 
 impl MistakeRun {
-    /// Adds a round, and its P99 as a measure of its own.
+    /// Adds a round, with its P99 as a separate measure.
     fn add_times(&self, row: &mut Row, name: &str, times: &Distribution) -> Result<(), Gone> {
         let few = || Gone("too few messages for a P99; measure when the CPUs are less busy".into());
         let median = times.median_of_steps(self.two.clock.step_ns()).ok_or_else(few)?;
@@ -126,7 +126,7 @@ fn add(row: &mut Row, name: &str, found: &Found) {
     row.measure_mut(name).add_round(&found.values, found.median_ns, None);
 }
 
-/// Adds a round, and what went wrong to what did before.
+/// Adds a round, and adds its errors to those of earlier rounds.
 fn add_race(row: &mut Row, wrong: &str, raced: &Raced) {
     add(row, "thousand_operations", &raced.found);
     for (name, more) in [("done", raced.done), (wrong, raced.wrong), ("refused", raced.refused)] {

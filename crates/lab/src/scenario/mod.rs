@@ -1,4 +1,4 @@
-//! What can be measured: one file and one row of [`SCENARIOS`] each.
+//! What can be measured: one file and one row of [`SCENARIOS`] for each scenario.
 
 mod beside;
 pub(crate) mod cycles;
@@ -35,7 +35,7 @@ pub struct Scenario {
     pub name: &'static str,
     /// What it measures, in one line.
     pub about: &'static str,
-    /// What its rows differ in, in the order of the table's columns.
+    /// The axes of its rows, in the order of the table's columns.
     pub axes: &'static [Axis],
     /// Whether it can show a report of rivals beside its own rows.
     pub takes_rivals: bool,
@@ -45,7 +45,7 @@ pub struct Scenario {
     pub run: fn(&ScenarioRequest, &Session<'_>) -> Result<ScenarioReport, CannotRun>,
 }
 
-/// What is asked of a scenario.
+/// What a scenario is asked to do.
 #[derive(Clone, Default)]
 pub struct ScenarioRequest {
     /// The short form.
@@ -56,22 +56,24 @@ pub struct ScenarioRequest {
     pub rounds: Option<u32>,
     /// The CPUs that may be used.
     pub cpus: Vec<u32>,
-    /// The kinds of nodes that this program has. The lab knows those of services only from here:
-    /// what they depend on is no affair of who measures links.
+    /// The kinds of nodes that this program has. The lab gets the kinds of services only from here,
+    /// so that a program that only measures links does not depend on what they need.
     pub kinds: Kinds,
-    /// A report of rivals to stand beside the rows.
+    /// A report of rivals to show beside the rows.
     pub rivals: Option<ScenarioReport>,
     /// The image of the guest, if not the scenario's own.
     pub image: Option<PathBuf>,
 }
 
 impl ScenarioRequest {
-    /// Rounds that are asked for, or as many as the scenario has by itself, in either form.
+    /// The number of rounds that was requested, or the scenario's own for the whole or the quick
+    /// form.
     fn rounds_or(&self, whole: u32, quick: u32) -> u32 {
         self.rounds.unwrap_or(if self.quick { quick } else { whole })
     }
 
-    /// Refuses a program that lacks one of these kinds; `what` is what it is to give the lab.
+    /// Refuses a program that lacks one of these kinds; `what` names what the program must give to
+    /// the lab.
     fn needs(&self, kinds: &[&str], what: &str) -> Result<(), CannotRun> {
         let catalogue = self.kinds.catalogue();
         let is_there = |name: &&&str| catalogue.iter().any(|kind| kind.name == **name);
@@ -104,8 +106,8 @@ pub const SCENARIOS: &[Scenario] = &[
     pool::SCENARIO,
 ];
 
-/// The kinds of nodes that a domain of the lab may have, beside `kinds`: those of a program that
-/// brings its own.
+/// The kinds of nodes that a domain of the lab may have: its own, and `kinds` of a program that
+/// brings some.
 pub fn table(kinds: &Kinds) -> Kinds {
     let known: Vec<_> = kinds.catalogue().iter().map(|kind| kind.name).collect();
     let mut all = kinds.clone();
@@ -116,7 +118,7 @@ pub fn table(kinds: &Kinds) -> Kinds {
     all
 }
 
-/// What far sides in processes of their own can do; for [`process::main`].
+/// The parts that far sides in processes of their own can play; for [`process::main`].
 ///
 /// [`process::main`]: crate::harness::process::main
 pub const PARTS: &[FarSide] = &[link::PART, switch::PART];

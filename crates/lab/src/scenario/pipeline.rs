@@ -1,6 +1,6 @@
 //! Four stages in a ring, planner -> ik -> ethercat -> drives and back: what threads, processes,
 //! transports, locks and waiting cost a control loop. Every row is a spec that is compiled and run
-//! as `sinew run` does it.
+//! as by `sinew run`.
 
 mod article;
 mod claims;
@@ -26,13 +26,13 @@ use crate::harness::reference::Reference;
 use crate::report::{Axis, ScenarioReport};
 use crate::rounds::{Contenders, Session, measure};
 
-/// Rounds, if nobody asks for another number.
+/// Rounds, if no other number is requested.
 const ROUNDS: u32 = 5;
-/// What is measured of a row, over all rounds.
+/// How long a row is measured, over all rounds.
 const ROW_TIME: Duration = Duration::from_secs(10);
 /// Cycles after each start that do not count.
 const WARM_UP: u64 = 100;
-/// The same of the short form, whose 40 rows are to take less than a minute.
+/// The same for the short form, whose 40 rows should take less than a minute.
 const QUICK_ROUNDS: u32 = 3;
 const QUICK_SHARE: Duration = Duration::from_millis(350);
 const QUICK_FREE_SHARE: Duration = Duration::from_millis(60);
@@ -93,7 +93,7 @@ fn run(request: &ScenarioRequest, session: &Session<'_>) -> Result<ScenarioRepor
     Ok(ScenarioReport { tables, verdicts, notes, ..report })
 }
 
-/// How much of a row a round measures.
+/// How much of a row is measured in a round.
 fn share(quick: bool, setup: Setup, rounds: u32) -> Share {
     match (quick, setup.period) {
         (true, Period::Free) => Share { time: QUICK_FREE_SHARE, warm_up: WARM_UP },
@@ -102,7 +102,7 @@ fn share(quick: bool, setup: Setup, rounds: u32) -> Share {
     }
 }
 
-/// Where the token is measured; one and the same CPU if there is only one.
+/// The two CPUs between which the token is measured; the same CPU twice if there is only one.
 fn last_two(cpus: &[u32]) -> Result<Cpus, CannotRun> {
     match *cpus {
         [.., near, far] => Ok(Cpus { near, far }),
@@ -130,8 +130,8 @@ fn notes(quick: bool, shared: &Shared<'_>) -> Vec<String> {
     notes
 }
 
-/// The rows of the short form: those of the article, their counterparts with a mutex, and what its
-/// claims are judged by on a machine with two CPUs.
+/// The rows of the short form: those of the article, their counterparts with a mutex, and those by
+/// which the article's claims are judged on a machine with two CPUs.
 fn quick() -> Vec<Setup> {
     let row = |placement, crossing, period| Setup { work: Work::None, placement, crossing, period };
     let crossing = |transport, sync, wait| Some(Crossing { transport, sync, wait });

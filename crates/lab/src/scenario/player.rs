@@ -1,5 +1,5 @@
-//! How well a film is played: how far sound and picture are apart, by where pictures are decoded
-//! and what else uses the CPUs, beside the figures of a published player.
+//! How well a film is played: how far sound and picture are apart, depending on where pictures are
+//! decoded and what else uses the CPUs, compared with the figures of a published player.
 
 mod busy;
 mod case;
@@ -21,18 +21,18 @@ use crate::harness::Cpus;
 use crate::report::{Row, ScenarioReport};
 use crate::rounds::{Contender, Session, measure};
 
-/// Rounds, if nobody asks for another number, and for how long a row plays in each of them.
+/// Rounds, if no other number is requested, and how long a row plays in each of them.
 const ROUNDS: u32 = 5;
 const SHARE: Duration = Duration::from_secs(15);
-/// The same of the rows without a load that are compared with each other.
+/// The same for the rows without a load that are compared with each other.
 const LONG_SHARE: Duration = Duration::from_secs(60);
 /// How long a film is paused.
 const PAUSE: Duration = Duration::from_secs(1);
-/// The same of the short form.
+/// The same for the short form.
 const QUICK_ROUNDS: u32 = 3;
 const QUICK_SHARE: Duration = Duration::from_millis(3500);
 const QUICK_PAUSE: Duration = Duration::from_millis(500);
-/// A film is so much longer than it is played, for the jump forward.
+/// How much longer a film is than the time for which it is played, because of the jump forward.
 const FILM_BEYOND: Duration = Duration::from_secs(6);
 
 /// The kinds that its graphs need.
@@ -100,7 +100,7 @@ fn run(request: &ScenarioRequest, session: &Session<'_>) -> Result<ScenarioRepor
     Ok(report)
 }
 
-/// For how long a row plays in a round.
+/// How long a row plays in a round.
 fn share(case: PlayerCase, is_quick: bool) -> Duration {
     match case {
         _ if is_quick => QUICK_SHARE,

@@ -43,7 +43,7 @@ pub(super) const SCENARIO: Scenario = Scenario {
     run,
 };
 
-/// Rounds, if nobody asks for another number, and how long a row is measured in each.
+/// Rounds, if no other number is requested, and how long a row is measured in each.
 const ROUNDS: u32 = 7;
 const SHARE: Duration = Duration::from_secs(3);
 /// The same of the short form.
@@ -57,7 +57,7 @@ fn run(request: &ScenarioRequest, session: &Session<'_>) -> Result<ScenarioRepor
     request.needs(&KINDS, "the flow nodes")?;
     let rows = PoolCase::all(request.quick).into_iter().map(|case| (case, case.row())).collect();
     let mut rows = request.only.pick(rows, |(_, row)| &row.axes)?;
-    // Before anything else runs.
+    // This must be done before anything else runs.
     let units = work::calibrate();
     let _files = Files::write().map_err(CannotRun)?;
     let (databases, missing) = databases(&mut rows);
@@ -100,8 +100,8 @@ const NOTES: [&str; 4] = [
      per request",
 ];
 
-/// Starts what the rows ask. Where PostgreSQL is missing, they ask SQLite and say so: also a note
-/// for the report.
+/// Starts the databases that the rows use. If PostgreSQL is missing, the rows use SQLite and say
+/// so, and there is a note for the report.
 type Databases = (Vec<(Database, DatabaseServer)>, Option<String>);
 
 fn databases(rows: &mut Vec<(PoolCase, Row)>) -> Databases {
@@ -131,7 +131,7 @@ fn databases(rows: &mut Vec<(PoolCase, Row)>) -> Databases {
     (found, missing)
 }
 
-/// Has the rows that were to ask PostgreSQL ask SQLite, each row once.
+/// Lets the rows that should use PostgreSQL use SQLite, each row once.
 fn on_sqlite(rows: &mut Vec<(PoolCase, Row)>, why: &str) {
     let mut seen = Vec::new();
     rows.retain_mut(|(case, row)| {

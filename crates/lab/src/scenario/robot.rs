@@ -1,5 +1,5 @@
-//! What the services that people see cost the core beside which they run, with one who looks on and
-//! with many; what each of them takes; and whether the recorder has all.
+//! What the services with a user interface cost the core beside which they run, with one viewer and
+//! with many; what each of them takes; and whether the recorder has all cycles.
 
 mod cost;
 mod services;
@@ -18,16 +18,17 @@ use crate::graph::Files;
 use crate::report::{Axis, Row, ScenarioReport};
 use crate::rounds::{Contender, Session};
 
-/// Rounds, if nobody asks for another number, and what is measured of a row in each of them.
+/// Rounds, if no other number is requested, and how long a row is measured in each of them.
 const ROUNDS: u32 = 9;
 const SHARE: Duration = Duration::from_secs(10);
-/// The same of the short form.
+/// The same for the short form.
 const QUICK_ROUNDS: u32 = 5;
 const QUICK_SHARE: Duration = Duration::from_millis(2500);
 
-/// Cycles after each start that do not count: the drives' own start, and the viewers', among them.
+/// Cycles after each start that do not count: among them are the starts of the drives and of the
+/// viewers.
 const WARM_UP: u64 = 1500;
-/// What starting and stopping a graph takes, about.
+/// About how long starting and stopping a graph takes.
 const START: Duration = Duration::from_millis(1000);
 
 const AXES: &[Axis] = &[Axis { name: "beside", values: Audience::WORDS }];

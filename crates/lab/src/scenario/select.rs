@@ -1,19 +1,19 @@
-//! Which rows are asked for: values on axes, and what is wrong with a request that no row meets.
+//! Which rows are requested: values on axes, and what is wrong with a request that no row meets.
 
 use super::CannotRun;
 use crate::report::{Axis, Row, ScenarioReport};
 use crate::rivals;
 
-/// The values that are asked for on some axes; on the others all are. The default asks for all.
+/// The values that are requested on some axes; on the other axes all are. The default requests all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selection(Vec<(String, Vec<String>)>);
 
 impl Selection {
-    /// From `AXIS=VALUE[,VALUE]`, once for each axis. A report of rivals adds the axes and values
+    /// Reads `AXIS=VALUE[,VALUE]`, once for each axis. A report of rivals adds the axes and values
     /// of its rows.
     ///
     /// # Errors
-    /// What is no axis, or no value on it, and those there are.
+    /// What is not an axis, or not a value on it, and which there are.
     pub fn parse(
         axes: &[Axis],
         theirs: Option<&ScenarioReport>,
@@ -47,13 +47,13 @@ impl Selection {
         Ok(selection)
     }
 
-    /// Whether all is asked for.
+    /// Whether all rows are requested.
     pub fn is_all(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether a row with these axes and values is asked for. A row that lacks an axis on which
-    /// values are asked for is not.
+    /// Whether a row with these axes and values is requested. A row that lacks an axis with
+    /// requested values is not.
     pub fn wants(&self, axes: &[(String, String)]) -> bool {
         let has = |name: &String, values: &Vec<String>| {
             axes.iter().any(|(axis, value)| axis == name && values.contains(value))
@@ -61,10 +61,10 @@ impl Selection {
         self.0.iter().all(|(name, values)| has(name, values))
     }
 
-    /// The rows that are asked for.
+    /// The rows that are requested.
     ///
     /// # Errors
-    /// There are none.
+    /// If there are none.
     pub fn pick<T>(
         &self,
         mut rows: Vec<T>,

@@ -1,5 +1,5 @@
-//! What services cost the core beside which they run, however badly they behave; how soon one is
-//! back after a kill; and what the supervisor takes for itself.
+//! What services cost the core beside which they run, however badly they behave; how soon a killed
+//! service is back; and what the supervisor itself costs.
 
 mod company;
 mod kinds;
@@ -23,20 +23,20 @@ use crate::graph::Files;
 use crate::report::{Axis, Row, ScenarioReport};
 use crate::rounds::{Contender, Session};
 
-/// Rounds, if nobody asks for another number.
+/// Rounds, if no other number is requested.
 const ROUNDS: u32 = 9;
-/// What is measured of a row in each of them, and kills of services in it.
+/// How long a row is measured in each round, and how many services are killed in that time.
 const SHARE: Duration = Duration::from_secs(5);
 const KILLS: u32 = 12;
 /// The same of the short form.
 const QUICK_ROUNDS: u32 = 5;
 const QUICK_SHARE: Duration = Duration::from_millis(1500);
 const QUICK_KILLS: u32 = 8;
-/// Cycles after each start that do not count: the drives' own start among them.
+/// Cycles after each start that do not count: the start of the drives is among them.
 const WARM_UP: u64 = 200;
-/// What starting and stopping a graph takes, about.
+/// About how long starting and stopping a graph takes.
 const START: Duration = Duration::from_millis(500);
-/// The supervisor is watched for so long, over all rounds.
+/// How long the supervisor is watched, over all rounds.
 const SUPERVISOR_TIME: Duration = Duration::from_secs(10);
 
 const AXES: &[Axis] = &[

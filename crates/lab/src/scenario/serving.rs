@@ -1,4 +1,4 @@
-//! A graph that listens, run as `sinew run` starts it, for as long as somebody asks it something.
+//! A graph with a server, run as by `sinew run`, for as long as `work` sends it requests.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -9,7 +9,7 @@ use sinew_runtime::run::{Outcome, Run, RunRequest};
 
 /// Longest sleep of the supervisor.
 pub(super) const LOOK: Duration = Duration::from_millis(20);
-/// Who does not listen by then never will.
+/// A server that does not listen within this time never will.
 pub(super) const LISTENS_WITHIN: Duration = Duration::from_secs(10);
 
 /// A server that answers.
@@ -19,8 +19,8 @@ pub(super) struct Serving {
     pub(super) process: u32,
 }
 
-/// Runs a graph, whose first domain listens there, as long as `work` takes, on a thread of its own.
-/// `look` is shown the run again and again meanwhile.
+/// Runs a graph, whose first domain listens at this address, while `work` runs on a thread of its
+/// own. Meanwhile `look` is called with the run again and again.
 pub(super) fn serve_graph<T: Send>(
     graph: RunRequest,
     address: SocketAddr,
@@ -51,7 +51,7 @@ pub(super) fn serve_graph<T: Send>(
     }
 }
 
-/// Why a run has ended, or its last event.
+/// The faults of a run that has ended, or its last event.
 pub(super) fn last_words(run: &Run) -> String {
     let faults: Vec<_> = run.faults().iter().map(|(_, at)| at.fault.to_string()).collect();
     if !faults.is_empty() {
@@ -60,7 +60,7 @@ pub(super) fn last_words(run: &Run) -> String {
     run.events().after(0).last().map_or("no reason known".into(), |event| event.text.clone())
 }
 
-/// An address of this machine that nobody uses at this moment.
+/// An address of this machine that is free at this moment.
 pub(super) fn free_address() -> io::Result<SocketAddr> {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()
 }

@@ -34,13 +34,13 @@ const AXES: &[Axis] = &[
     Axis { name: "bytes", values: &SIZE_WORDS },
 ];
 
-/// Rounds, if nobody asks for another number: enough for an interval without the extremes.
+/// Rounds, if no other number is requested: enough for an interval without the extremes.
 const ROUNDS: u32 = 9;
-/// What is measured of a row in each of them.
+/// How long a row is measured in each of them.
 const SHARE: Duration = Duration::from_millis(100);
-/// The same of the short form.
+/// The same for the short form.
 const QUICK_SHARE: Duration = Duration::from_millis(25);
-/// To start the far side, to warm up, and to end it.
+/// Time to start the far side, to warm up, and to end the far side.
 const AROUND: Duration = Duration::from_millis(20);
 
 /// A row.
@@ -54,7 +54,7 @@ struct SizeCase {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct SizeForm {
     access: Access,
-    /// They sleep at once, or look for a while before.
+    /// Whether the sides sleep at once; otherwise they poll for a while before.
     sleeps_at_once: bool,
     on_two: bool,
 }
@@ -65,8 +65,8 @@ impl SizeForm {
     }
 }
 
-/// What is measured of each size. On one CPU nobody looks for a while: it would keep the other side
-/// from what it looks for.
+/// What is measured for each size. On one CPU no side polls for a while: it would keep the CPU from
+/// the other side, whose message it waits for.
 const FORMS: [SizeForm; 6] = [
     SizeForm::of(Access::Copied, true, false),
     SizeForm::of(Access::InPlace, true, false),
@@ -77,7 +77,7 @@ const FORMS: [SizeForm; 6] = [
 ];
 
 impl SizeCase {
-    /// What it is in the report.
+    /// Its row in the report.
     fn row(self) -> Row {
         let SizeForm { access, sleeps_at_once, on_two } = self.form;
         Row::of(&[
@@ -106,7 +106,7 @@ fn run(request: &ScenarioRequest, session: &Session<'_>) -> Result<ScenarioRepor
     let cpus = Cpus::ends(&request.cpus).ok_or_else(|| CannotRun("there is no CPU".into()))?;
     let share = if request.quick { QUICK_SHARE } else { SHARE };
     let clock = Clock::calibrate();
-    // Those of a size stand together: ratios are between neighbours.
+    // Rows of the same size are next to each other: ratios are between neighbours.
     let all = SIZES.iter().flat_map(|&bytes| FORMS.map(|form| SizeCase { form, bytes }));
     let contender = |case: SizeCase| {
         let mut row = case.row();

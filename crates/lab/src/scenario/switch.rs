@@ -1,6 +1,6 @@
-//! What a context switch costs: directly, and by what it drives out of the caches. Two sides on one
-//! CPU take turns; each walks an array of its own at every turn. A turn is compared with the same
-//! walk through the same pages without a switch.
+//! What a context switch costs: directly, and indirectly by data that leaves the caches. Two sides
+//! on one CPU take turns; each walks an array of its own at every turn. A turn is compared with the
+//! same walk through the same pages without a switch.
 
 mod array;
 mod baton;
@@ -42,25 +42,25 @@ pub(super) const SCENARIO: Scenario = Scenario {
     run,
 };
 
-/// Rounds, if nobody asks for another number: each has processes, and so pages, of its own.
+/// Rounds, if no other number is requested: each has new processes, and so new pages.
 const ROUNDS: u32 = 7;
-/// What a row measures in each of them, half of it switched.
+/// How long a row is measured in each of them; half of that time is with switches.
 const BUDGET: Duration = Duration::from_millis(160);
-/// The budget of the short form; it has as many rounds.
+/// The same for the short form, which has as many rounds.
 const QUICK_BUDGET: Duration = Duration::from_millis(60);
-/// To start both sides and to end them.
+/// Time to start both sides and to end them.
 const AROUND: Duration = Duration::from_millis(40);
-/// A round that takes so long hangs: far more than the largest array takes.
+/// A round that takes this long hangs: the largest array takes far less.
 const ROUND_MAX: Duration = Duration::from_secs(40);
-/// How often the lab looks whether a side still lives.
+/// How often the lab checks whether a side is alive.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Name of the figure: switches by the kernel's count over turns, of the side and round that had
-/// the fewest. Below one, a turn was none.
+/// Name of the figure: switches, as counted by the kernel, over turns, of the side and round with
+/// the fewest. Below one, some turn was without a switch.
 const SWITCHES: &str = "switches_per_turn_min";
 
 fn run(request: &ScenarioRequest, session: &Session<'_>) -> Result<ScenarioReport, CannotRun> {
-    // Interrupts often go to the first one.
+    // Interrupts often go to the first CPU.
     let cpu = *request.cpus.last().ok_or_else(|| CannotRun("there is no CPU".into()))?;
     let bench = Bench {
         cpu,
@@ -86,7 +86,7 @@ fn run(request: &ScenarioRequest, session: &Session<'_>) -> Result<ScenarioRepor
     Ok(report)
 }
 
-/// Bytes of the second cache of a CPU that holds data.
+/// Bytes of a CPU's second-level cache for data.
 fn l2(machine: &Machine) -> Option<usize> {
     let is_l2 = |level: u32, ty: &str| level == 2 && ty != "Instruction";
     let cache = machine.caches.iter().find(|cache| is_l2(cache.level, &cache.ty))?;
@@ -138,7 +138,7 @@ struct Bench {
     cpu: u32,
     clock: Clock,
     budget: Duration,
-    /// What the kernel gave the sides, in words.
+    /// The scheduling that the kernel gave the sides, in words.
     got: RefCell<BTreeSet<String>>,
 }
 
@@ -172,7 +172,7 @@ fn in_words(side: SideCount) -> String {
     format!("{} {priority}", obtained.policy_name())
 }
 
-/// Adds a round, and what it proves.
+/// Adds a round, with the proof that its turns were switches.
 fn add(row: &mut Row, told: &Told, has_array: bool, clock: Clock) -> Result<(), String> {
     let collect = |values: &[u64]| {
         let mut all = Distribution::new();
@@ -206,7 +206,7 @@ fn add(row: &mut Row, told: &Told, has_array: bool, clock: Clock) -> Result<(), 
     Ok(())
 }
 
-/// Starts both sides, waits for what the near one tells, and ends both.
+/// Starts both sides, waits for the result of the near one, and ends both.
 fn both(order: Order) -> Result<Told, Gone> {
     let failed = |error: std::io::Error| Gone(format!("cannot open the turn: {error}"));
     let words = Region::shared("sinew-lab-switch", 4096).map_err(failed)?;
@@ -238,8 +238,8 @@ fn both(order: Order) -> Result<Told, Gone> {
     }
 }
 
-/// All that the near side tells. Ends with an error if it ends before, the far side does, or
-/// neither says anything.
+/// The whole result of the near side. An error if the near side ends early, if the far side ends,
+/// or if neither says anything.
 fn listen(lab: &mut UnixStream, far: Option<&Life>) -> Result<Told, Gone> {
     let failed = |error: std::io::Error| Gone(format!("cannot hear the near side: {error}"));
     lab.set_read_timeout(Some(LOOK)).map_err(failed)?;
@@ -249,7 +249,7 @@ fn listen(lab: &mut UnixStream, far: Option<&Life>) -> Result<Told, Gone> {
             Ok(0) => break,
             Ok(bytes) => text.extend_from_slice(&part[..bytes]),
             Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                // It ends before the near one tells: so one more look.
+                // The far side ends before the near side sends its result, so look once more.
                 if is_over {
                     return Err(Gone("the far side has ended".into()));
                 }

@@ -1,5 +1,5 @@
-//! What every primitive takes by which threads hand something over: locks, wake-ups of sleepers,
-//! atomics, yields; beside the tables of costs of an article.
+//! What every primitive costs by which threads hand something over: locks, wake-ups of sleepers,
+//! atomics, yields; compared with an article's tables of costs.
 
 mod alarms;
 mod case;
@@ -36,21 +36,21 @@ pub(super) const SCENARIO: Scenario = Scenario {
     run,
 };
 
-/// Rounds, if nobody asks for another number.
+/// Rounds, if no other number is requested.
 const ROUNDS: u32 = 15;
 /// The same of the short form.
 const QUICK_ROUNDS: u32 = 7;
-/// What is measured of a row in a round: enough for some hundred wake-ups, each after 1 ms of
+/// How long a row is measured in a round: enough for some hundred wake-ups, each after 1 ms of
 /// sleep.
 const SHARE: Duration = Duration::from_millis(250);
-/// The same of the short form, whose 61 rows are to take half a minute.
+/// The same for the short form, whose 61 rows should take half a minute.
 const QUICK_SHARE: Duration = Duration::from_millis(50);
-/// Of what does not sleep in between, so much less is enough.
+/// Rows that do not sleep in between need less time, by this factor.
 const LESS: u32 = 4;
-/// What a round needs beside, about: threads to start and to place.
+/// About how much time a round needs in addition: threads to start and to place.
 const START: Duration = Duration::from_millis(5);
 
-/// Said of a row with a round in which hardly a thread met another.
+/// The note for a row with a round in which threads hardly ever met.
 const FEW_TAKEN: &str = "in at least one round fewer than 20 locks found the mutex taken, too few \
                          for a median of that round";
 
@@ -133,7 +133,7 @@ impl SyncRun<'_> {
         self.bench.share / if is_short { LESS } else { 1 }
     }
 
-    /// Where it runs.
+    /// The CPUs on which it runs.
     fn cpus(&self) -> Cpus {
         let Cpus { near, far } = self.bench.cpus;
         Cpus { near, far: if self.case.cpus == CpuCount::One { near } else { far } }
@@ -166,7 +166,8 @@ impl SyncRun<'_> {
         let locks = contend(self.cpus(), threads, scheduling, clock, self.share())?;
         self.add(row, "lock", &locks.all)?;
         if self.add(row, "found_taken", &locks.taken).is_err() {
-            // Under FIFO on one CPU nobody may have met anybody; what there is counts all the same.
+            // Under FIFO on one CPU it may be that no thread met another; the values that exist
+            // count all the same.
             if locks.taken.n() > 0 {
                 row.measure_mut("found_taken").distribution.merge(&locks.taken);
             }
@@ -200,7 +201,7 @@ impl SyncRun<'_> {
         self.add(row, "wake_up", &woken.wake_up)
     }
 
-    /// Adds a round of times that were taken one by one.
+    /// Adds a round of times that were measured one by one.
     fn add(&self, row: &mut Row, name: &str, times: &Distribution) -> Result<(), Gone> {
         let median = times.median_of_steps(self.bench.clock.step_ns());
         let median = median.ok_or_else(|| Gone("fewer than 20, too few for a median".into()))?;

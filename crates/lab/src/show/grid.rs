@@ -1,4 +1,4 @@
-//! Rows as tables: which columns there are, in which unit, and what is not worth a column.
+//! Rows as tables: which columns there are and in which unit, and which values need no column.
 
 use sinew_figures::Distribution;
 use sinew_figures::interval::{Interval, NEEDS_ROUNDS};
@@ -6,7 +6,7 @@ use sinew_figures::units::{FigureUnit, ratio, words};
 
 use crate::report::{Figure, Measure, Row, Table};
 
-/// A figure that is not known, or not worth the name: a percentile with too little beyond it.
+/// A figure that is not known, or that means nothing: a percentile with too few values beyond it.
 pub(crate) const UNKNOWN: &str = "-";
 
 /// A table as it is shown.
@@ -15,7 +15,7 @@ pub(crate) struct Grid {
     pub(crate) title: String,
     /// Axes on which all rows agree.
     pub(crate) fixed: Vec<(String, String)>,
-    /// So many columns, the first ones, are axes on which they do not.
+    /// The number of columns, the first ones, that are axes on which rows differ.
     pub(crate) axes: usize,
     /// All columns, each with as many cells as there are rows.
     pub(crate) columns: Vec<Column>,
@@ -29,11 +29,11 @@ pub(crate) struct Column {
     pub(crate) unit: String,
     /// Whether it holds figures: all its cells begin with a digit, or are not known.
     pub(crate) is_figure: bool,
-    /// One of each row.
+    /// One cell for each row.
     pub(crate) cells: Vec<String>,
 }
 
-/// What is printed of a distribution.
+/// A statistic of a distribution that is printed.
 type Statistic = (&'static str, fn(&Distribution) -> Option<f64>);
 const STATISTICS: [Statistic; 7] = [
     ("mean", Distribution::mean),
@@ -45,8 +45,8 @@ const STATISTICS: [Statistic; 7] = [
     ("standard deviation", Distribution::stddev),
 ];
 
-/// A table for each measure, in the order in which the rows name them. One that has a value for
-/// each round and no others says nothing here.
+/// A table for each measure, in the order in which the rows name them. A measure that has only a
+/// value for each round is left out.
 pub(crate) fn measures(rows: &[Row]) -> Vec<Grid> {
     let all = rows.iter().flat_map(|row| &row.measures).filter(|of| of.distribution.n() > 0);
     let names = distinct(all.map(|of| of.name.as_str()));
@@ -90,7 +90,7 @@ pub(crate) fn figures(rows: &[Row]) -> Option<Grid> {
     (!columns.is_empty()).then_some(grid)
 }
 
-/// Both ends of an interval around a ratio.
+/// Both ends of a ratio's interval.
 pub(crate) fn interval(of: Interval) -> String {
     let ends = format!("{} to {}", ratio(of.low), ratio(of.high));
     match of {
@@ -108,7 +108,7 @@ pub(crate) fn has_ratio(measure: &Measure) -> bool {
 /// A table of words.
 pub(crate) fn of_words(table: &Table) -> Grid {
     let column = |(at, name): (usize, &String)| {
-        // What came from a file may have rows that are too short.
+        // Rows of a table that came from a file may be too short.
         let cell = |row: &Vec<String>| row.get(at).cloned().unwrap_or_default();
         let cells: Vec<_> = table.rows.iter().map(cell).collect();
         let is_figure = |cell: &String| {
@@ -123,7 +123,7 @@ pub(crate) fn of_words(table: &Table) -> Grid {
 
 impl Grid {
     fn new(title: String, rows: &[&Row]) -> Grid {
-        // The row that has most axes tells their order; others may lack some.
+        // The row with the most axes decides their order; others may lack some.
         let whole = rows.iter().max_by_key(|row| row.axes.len());
         let axes = whole.into_iter().chain(rows).flat_map(|row| &row.axes);
         let names = distinct(axes.map(|(axis, _)| axis.as_str()));
@@ -155,7 +155,7 @@ impl Grid {
         fixed.collect::<Vec<_>>().join(", ")
     }
 
-    /// Times get the unit that suits them; other figures keep theirs.
+    /// Times get a unit that suits them; other figures keep theirs.
     fn push_figures(&mut self, name: &str, unit: &str, values: &[Option<f64>]) {
         let known: Vec<_> = values.iter().flatten().copied().collect();
         let (figures, name_of_unit) = match unit {
@@ -170,7 +170,7 @@ impl Grid {
 /// Each remark, and the rows that share it.
 pub(crate) type Remarks<'a> = Vec<(&'a str, Vec<String>)>;
 
-/// What differed from what was asked, and what was not measured, each with a title.
+/// What differed from what was requested, and what was not measured, each with a title.
 pub(crate) fn remarks(rows: &[Row]) -> [(&'static str, Remarks<'_>); 2] {
     let shared = |of: fn(&Row) -> Vec<&str>| {
         let all = rows.iter().flat_map(of);
@@ -189,7 +189,7 @@ pub(crate) fn remarks(rows: &[Row]) -> [(&'static str, Remarks<'_>); 2] {
     ]
 }
 
-/// Each once, in the order of their first appearance.
+/// Each name once, in the order of first appearance.
 pub(crate) fn distinct<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let mut found = vec![];
     for name in names {

@@ -1,5 +1,5 @@
 //! How a report is shown: text, a page, plots. What is shown follows from the rows, their axes and
-//! measures; nothing here knows a scenario.
+//! measures; no code here knows a scenario.
 
 mod grid;
 pub(crate) mod page;

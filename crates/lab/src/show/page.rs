@@ -1,4 +1,4 @@
-//! The report as one page that needs no other file: what follows first, then how it was measured,
+//! The report as one page that needs no other file: first the verdicts, then how it was measured,
 //! pictures, figures, and the raw data at the end.
 
 use sinew_figures::machine::Cache;
@@ -10,7 +10,7 @@ use super::svg::{self, Escaped};
 use crate::bar::Holds;
 use crate::report::{ScenarioReport, Table};
 
-/// Fonts, room and what changes on a telephone, in the dark and on paper.
+/// Fonts, spacing, and what is different on a telephone, in dark mode and on paper.
 const STYLE: &str = include_str!("page.css");
 
 /// The page.
@@ -31,7 +31,7 @@ pub fn to_page(report: &ScenarioReport) -> String {
     page + &foot(&serde_json::json!(report))
 }
 
-/// Everything before what a report has to say.
+/// Everything before the content of a report.
 pub(crate) fn head(title: &str) -> String {
     let title = Escaped(title);
     format!(
@@ -43,9 +43,10 @@ pub(crate) fn head(title: &str) -> String {
     )
 }
 
-/// Everything after it: the raw data.
+/// Everything after the content: the raw data.
 pub(crate) fn foot(report: &serde_json::Value) -> String {
-    // Inside a string of JSON the letter may be written so, and then no tag can end the script.
+    // Inside a JSON string this letter may be written as an escape, and then no tag can end the
+    // script.
     let data = report.to_string().replace('<', "\\u003c");
     format!(
         "</main>\n<script type=\"application/json\" id=\"report\">{data}</script>\n\
@@ -53,7 +54,7 @@ pub(crate) fn foot(report: &serde_json::Value) -> String {
     )
 }
 
-/// A part of the page; nothing without content.
+/// A part of the page; an empty text without content.
 pub(crate) fn section(title: &str, content: &str) -> String {
     match content {
         "" => String::new(),
@@ -122,7 +123,7 @@ pub(crate) fn words_table(of: &Table) -> String {
     table(&grid::of_words(of))
 }
 
-/// A table that scrolls by itself where it is too wide.
+/// A table that scrolls by itself if it is too wide.
 fn table(grid: &Grid) -> String {
     let below = match grid.fixed() {
         fixed if fixed.is_empty() => fixed,

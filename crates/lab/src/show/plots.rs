@@ -1,4 +1,4 @@
-//! Which plots a report gets: that follows from the axes and measures of its rows.
+//! Which plots a report gets. That follows from the axes and measures of its rows.
 
 mod bars;
 mod beside_best;
@@ -16,11 +16,11 @@ use super::grid::{UNKNOWN, distinct};
 use super::svg::Plot;
 use crate::report::{Measure, Row, ScenarioReport};
 
-/// More curves than these cannot be told from each other.
+/// With more curves than this, they could not be told apart.
 const CURVES_MAX: usize = 12;
-/// So many bars fit a sheet of paper.
+/// This many bars fit on a sheet of paper.
 const BARS_MAX: usize = 36;
-/// The axis that a measure is drawn over where a report has it.
+/// A measure is drawn over this axis if a report has it.
 const SIZE_AXIS: &str = "bytes";
 
 /// All plots of a report.
@@ -59,10 +59,10 @@ fn is_plain(letter: char) -> bool {
     letter.is_ascii_alphanumeric() || letter == '-' || letter == '_'
 }
 
-/// What becomes a curve or a bar: one row, or several along an axis.
+/// The data of one curve or bar: one row, or several rows along an axis.
 #[derive(Clone)]
 struct Item<'a> {
-    /// Those on which it stands still.
+    /// Axes whose value is the same for all its rows.
     axes: Vec<(&'a str, &'a str)>,
     rows: Vec<(&'a Row, &'a Measure)>,
 }
@@ -73,7 +73,7 @@ impl<'a> Item<'a> {
     }
 }
 
-/// A row each.
+/// An item for each row.
 fn items<'a>(rows: &'a [Row], measure: &str, wanted: &dyn Fn(&Row) -> bool) -> Vec<Item<'a>> {
     let item = |row: &'a Row| {
         let measure = row.measure(measure).filter(|measure| measure.distribution.n() > 0)?;
@@ -83,7 +83,7 @@ fn items<'a>(rows: &'a [Row], measure: &str, wanted: &dyn Fn(&Row) -> bool) -> V
     rows.iter().filter(|row| wanted(row)).filter_map(item).collect()
 }
 
-/// Rows that differ in nothing but their size, least first; at least two of them.
+/// Items of rows that differ only in their size, least first; each has at least two rows.
 fn lines<'a>(rows: &'a [Row], measure: &str) -> Vec<Item<'a>> {
     let mut lines: Vec<Item<'a>> = vec![];
     for mut item in items(rows, measure, &|row| size(row).is_some()) {
@@ -106,7 +106,7 @@ fn size(row: &Row) -> Option<f64> {
 /// What one plot shows.
 struct Part<'a> {
     items: Vec<Item<'a>>,
-    /// What tells it from other parts of the same: `processes`, `64 B`.
+    /// What distinguishes it from other parts of the same plot: `processes`, `64 B`.
     of: Vec<String>,
 }
 
@@ -120,7 +120,7 @@ impl<'a> Part<'a> {
         names.into_iter().filter(differ).collect()
     }
 
-    /// Those on which they agree, and how; nothing where there is only one.
+    /// The axes on which all items agree, with their values; empty if there is only one item.
     fn subtitle(&self) -> String {
         let varying = self.varying();
         if varying.is_empty() {
@@ -131,7 +131,7 @@ impl<'a> Part<'a> {
         fixed.join(", ")
     }
 
-    /// What an item is called beside the others.
+    /// The name of an item next to the others.
     fn label(&self, item: &Item<'_>) -> String {
         let varying = self.varying();
         let is_shown = |axis: &str| varying.is_empty() || varying.contains(&axis);
@@ -140,7 +140,7 @@ impl<'a> Part<'a> {
     }
 }
 
-/// A value on an axis, as it is called beside others.
+/// A value on an axis, as it is shown next to others.
 fn shown(axis: &str, value: &str) -> String {
     match (axis, value.parse()) {
         (SIZE_AXIS, Ok(bytes)) => units::size(bytes),
@@ -148,7 +148,7 @@ fn shown(axis: &str, value: &str) -> String {
     }
 }
 
-/// Parts of `most` items at most, by the values on an axis if possible.
+/// Splits into parts of at most `most` items, by the values on an axis if possible.
 fn split(whole: Part<'_>, most: usize) -> Vec<Part<'_>> {
     if whole.items.is_empty() {
         return vec![];
@@ -156,7 +156,7 @@ fn split(whole: Part<'_>, most: usize) -> Vec<Part<'_>> {
     if whole.items.len() <= most {
         return vec![whole];
     }
-    // What crosses is compared at one size; else the fewest plots are best.
+    // Rows that cross are compared at one size; otherwise the split with the fewest plots is best.
     let plots = |axis: &str, groups: &Vec<Part<'_>>| -> (bool, usize, usize) {
         let parts = groups.iter().map(|group| group.items.len().div_ceil(most)).sum();
         (axis != SIZE_AXIS, parts, groups.len())
@@ -192,8 +192,8 @@ fn by_value<'a>(whole: &Part<'a>, axis: &str) -> Vec<Part<'a>> {
     groups
 }
 
-/// How the curve of the item at this place looks: a hue, and a dash where hues come again, or where
-/// an earlier curve would be hidden.
+/// The style of the curve of the item at this index: a hue, and a dash if the hue was used before
+/// or if an earlier curve would be hidden.
 fn class(at: usize, hides: bool) -> String {
     const HUES: usize = 6;
     let dash = match at % (2 * HUES) {

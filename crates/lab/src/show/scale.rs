@@ -1,13 +1,13 @@
-//! Where a figure stands on an axis, and which figures are named there.
+//! The place of a figure on an axis, and which figures are named there.
 
-/// With fewer 1-2-5 marks a logarithmic axis of less than a decade gets even steps.
+/// If a logarithmic axis of less than a decade has fewer 1-2-5 marks than this, it gets even steps.
 const MARKS_MIN: usize = 4;
-/// About so many even steps.
+/// About how many even steps an axis gets.
 const STEPS: f64 = 5.0;
-/// Above so many decades only whole ones are named.
+/// With more decades than this, only whole decades are named.
 const DECADES_MAX: f64 = 4.5;
 
-/// An axis from one figure to another, and where they stand, px.
+/// An axis from one figure to another, and the places of both, px.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scale {
     low: f64,
@@ -18,30 +18,30 @@ pub(crate) struct Scale {
 }
 
 impl Scale {
-    /// Equal ratios at equal distances; wide enough for all `values`, which must be over zero.
+    /// A logarithmic axis, wide enough for all `values`, which must be over zero.
     pub(crate) fn log(values: impl Iterator<Item = f64>, px: (f64, f64)) -> Scale {
         let (low, high) = extent(values);
-        // Neither the least nor the greatest stands on the rim.
+        // Neither the least nor the greatest value is at the rim.
         Scale { low: low / 1.12, high: high * 1.12, from_px: px.0, to_px: px.1, is_log: true }
     }
 
-    /// The same from rim to rim.
+    /// A logarithmic axis with exactly these ends.
     pub(crate) fn log_between(low: f64, high: f64, px: (f64, f64)) -> Scale {
         Scale { low, high, from_px: px.0, to_px: px.1, is_log: true }
     }
 
-    /// Equal differences at equal distances, from zero.
+    /// A linear axis from zero.
     pub(crate) fn from_zero(values: impl Iterator<Item = f64>, px: (f64, f64)) -> Scale {
         let high = extent(values).1 * 1.05;
         Scale { low: 0.0, high, from_px: px.0, to_px: px.1, is_log: false }
     }
 
-    /// Equal differences at equal distances, from rim to rim.
+    /// A linear axis with exactly these ends.
     pub(crate) fn between(low: f64, high: f64, px: (f64, f64)) -> Scale {
         Scale { low, high, from_px: px.0, to_px: px.1, is_log: false }
     }
 
-    /// Where a value stands; one beyond an end stands there.
+    /// The place of a value; a value beyond an end is placed at that end.
     pub(crate) fn px(&self, value: f64) -> f64 {
         let value = value.clamp(self.low, self.high);
         let share = match self.is_log {
@@ -51,7 +51,7 @@ impl Scale {
         self.from_px + share * (self.to_px - self.from_px)
     }
 
-    /// Where it begins and ends.
+    /// The places where it begins and ends.
     pub(crate) fn ends_px(&self) -> (f64, f64) {
         (self.from_px, self.to_px)
     }
@@ -86,7 +86,7 @@ impl Scale {
     }
 }
 
-/// The least and the greatest; apart from each other, and over zero.
+/// The least and the greatest value; they are made to differ, and to be over zero.
 fn extent(values: impl Iterator<Item = f64>) -> (f64, f64) {
     let (low, high) = values
         .filter(|value| value.is_finite() && *value > 0.0)

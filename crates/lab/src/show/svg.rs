@@ -1,5 +1,6 @@
-//! Marks on a plane. A plot names what a mark is, and a style sheet what that looks like, so that
-//! it follows light, dark and paper. Plotters writes colours and no classes: hence our own writer.
+//! Marks on a plane. A plot names what a mark is, and a style sheet says how that looks, so that
+//! plots suit light mode, dark mode and paper. Plotters writes colours and no classes, so we have
+//! our own writer.
 
 use std::fmt::Write;
 
@@ -8,7 +9,7 @@ pub(crate) use sinew_spec::picture::Escaped;
 /// Colours and fonts of all plots.
 pub(crate) const STYLE: &str = include_str!("plots.css");
 
-/// A point, px from the upper left.
+/// A point, px from the upper left corner.
 pub(crate) type Point = (f64, f64);
 
 /// A finished plot.
@@ -35,7 +36,7 @@ impl Plot {
         self.element("xmlns=\"http://www.w3.org/2000/svg\" ", &sheet)
     }
 
-    /// An element for a page that has the style.
+    /// An element for a page that already has the style.
     pub(crate) fn to_element(&self) -> String {
         self.element("", "")
     }
@@ -52,18 +53,18 @@ impl Plot {
     }
 }
 
-/// Where a text begins.
+/// Where a text is placed relative to its point.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Anchor {
-    /// At the point.
+    /// It begins at the point.
     Start,
-    /// Around the point.
+    /// Its middle is at the point.
     Middle,
-    /// It ends there.
+    /// It ends at the point.
     End,
 }
 
-/// What is drawn so far. Writing to its text cannot fail.
+/// What has been drawn so far. Writing to a string cannot fail.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Canvas(String);
 
@@ -97,7 +98,7 @@ impl Canvas {
         );
     }
 
-    /// A dot that says what it is to a pointer above it.
+    /// A dot with a text that is shown when the pointer is above it.
     pub(crate) fn dot(&mut self, class: &str, at: Point, radius: f64, what: &str) {
         let (x, y) = at;
         let _ = writeln!(
@@ -123,7 +124,7 @@ impl Canvas {
     }
 }
 
-/// About how wide a text in small letters is, px; never much less than it is.
+/// About how wide a text in small letters is, px; it is never much wider.
 pub(crate) fn text_width(text: &str) -> f64 {
     const LETTER: f64 = 6.5;
     text.chars().count() as f64 * LETTER

@@ -1,4 +1,4 @@
-//! A made-up report, and what is shown of it.
+//! A made-up report, and how it is shown.
 
 use sinew_figures::Machine;
 
@@ -6,10 +6,10 @@ use super::*;
 use crate::bar::Holds;
 use crate::report::{Figure, Row, ScenarioReport, Table, Timer, Verdict};
 
-/// What would end a script, break a tag or start a comment if it were not escaped.
+/// Text that would end a script, break a tag or start a comment if it were not escaped.
 const HOSTILE: &str = "</script><!-- <script> & \" \u{1}";
 
-/// Rows over transport and bytes; the slower the larger the message.
+/// Rows over transport and bytes; larger messages are slower.
 fn report() -> ScenarioReport {
     let mut rows = vec![];
     for (transport, base) in [("in_process", 300), ("shared_memory", 310), ("pipe", 20_000)] {
@@ -37,7 +37,7 @@ fn report() -> ScenarioReport {
         tables: vec![Table {
             title: "theirs".into(),
             columns: vec!["method".into(), "mean (us)".into()],
-            // As it may come out of a file: not all rows are whole.
+            // As it may come from a file: not all rows are complete.
             rows: vec![vec!["pipe".into(), "68.92".into()], vec!["short".into()]],
         }],
         verdicts: vec![Verdict {

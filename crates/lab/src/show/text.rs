@@ -1,4 +1,4 @@
-//! The report for a terminal: a table of figures fits 120 columns if it can.
+//! The report for a terminal: a table of figures fits 120 columns if possible.
 
 use std::fmt::Write;
 
@@ -10,9 +10,9 @@ use crate::report::{Row, ScenarioReport, Table};
 
 /// Columns of a line.
 const WIDTH: usize = 120;
-/// Between two columns of a table.
+/// The gap between two columns of a table.
 const GAP: &str = "  ";
-/// So many rows are named where many share a note; the JSON has them all.
+/// At most this many rows are named if many share a note; the JSON has them all.
 const NAMED_MAX: usize = 6;
 
 /// The report as text.
@@ -102,7 +102,7 @@ struct Printed<'a> {
 }
 
 impl<'a> Printed<'a> {
-    /// The header is broken at its words, so that it is hardly wider than what stands below.
+    /// The header is broken at its words, so that it is hardly wider than the cells below.
     fn of(of: &'a Column) -> Printed<'a> {
         let wide = |words: &mut dyn Iterator<Item = &str>| {
             words.map(|word| word.chars().count()).max().unwrap_or_default()
@@ -129,13 +129,13 @@ impl<'a> Printed<'a> {
 }
 
 fn width(columns: &[Printed<'_>]) -> usize {
-    // With the indent of rows below a heading.
+    // The gaps include the indent of rows below a heading.
     columns.iter().map(|column| column.width + GAP.len()).sum()
 }
 
 fn headers(columns: &[Printed<'_>]) -> Vec<Vec<String>> {
     let height = columns.iter().map(|column| column.header.len()).max().unwrap_or_default();
-    // The last line of each stands right above its figures.
+    // The last line of each header is right above its figures.
     let word = |column: &Printed<'_>, line: usize| {
         let at = (line + column.header.len()).checked_sub(height);
         column.cell(at.map_or("", |at| &column.header[at]))

@@ -16,7 +16,7 @@ use sinew_lab::scenario::ScenarioRequest;
 
 use crate::{Test, quick, run};
 
-/// All of it.
+/// All tests of this file.
 pub(crate) const TESTS: &[Test] = &[
     ("a_far_process_answers_on_its_cpu_and_ends", answers),
     ("a_far_process_that_is_killed_is_an_error_that_names_the_signal", killed),
@@ -100,7 +100,7 @@ fn measured() {
     }
 }
 
-/// Kills the far side of the first row as soon as it is there.
+/// Kills the far side of the first row as soon as it exists.
 struct Killer;
 
 impl Progress for Killer {
@@ -111,12 +111,12 @@ impl Progress for Killer {
     }
 }
 
-/// Kills the next child of this process, as soon as it is there.
+/// Kills the next child of this process, as soon as it exists.
 pub(crate) fn kill_first_child() {
     std::thread::spawn(|| kill(first_child()));
 }
 
-/// Waits for a child of this process; its number.
+/// Waits for a child of this process; returns its number.
 fn first_child() -> u32 {
     let parent = format!("PPid:\t{}\n", std::process::id());
     let is_child = |id: &u32| {

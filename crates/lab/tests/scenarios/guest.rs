@@ -1,4 +1,4 @@
-//! The scenario `guest`, where QEMU and the image are.
+//! The scenario `guest`, on machines that have QEMU and the image.
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -11,7 +11,7 @@ use sinew_spec::plan::Board;
 
 use crate::{Test, quick};
 
-/// All of it.
+/// All tests of this file.
 pub(crate) const TESTS: &[Test] =
     &[("every_way_to_a_guest_and_back_is_measured_or_says_why_not", every_way)];
 

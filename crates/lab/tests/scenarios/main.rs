@@ -1,5 +1,5 @@
-//! Scenarios that run whole graphs, run for real but shortly, and far sides in processes of their
-//! own. The domains and the far sides are this program, started again.
+//! Scenarios that run whole graphs, run for real but for a short time, and far sides in processes
+//! of their own. The domains and the far sides are this program, started again.
 
 #![expect(clippy::print_stdout, reason = "a test binary with a main of its own reports its tests")]
 
@@ -29,7 +29,7 @@ use sinew_runtime::run::DOMAIN_COMMAND;
 use sinew_runtime::{Kinds, domain};
 use sinew_services::SERVICES;
 
-/// Name and body.
+/// Name and body of a test.
 type Test = (&'static str, fn());
 
 fn main() -> ExitCode {

@@ -9,7 +9,7 @@ use sinew_lab::scenario::ScenarioRequest;
 
 use crate::{Test, quick};
 
-/// All of it.
+/// All tests of this file.
 pub(crate) const TESTS: &[Test] = &[
     ("every_mistake_is_made_and_judged", every_mistake),
     ("one_cpu_makes_the_mistakes_that_one_thread_shows", one_cpu),
@@ -34,7 +34,7 @@ fn every_mistake() {
             || row.axis("cpus") == Some("two") && !has_two;
         assert_eq!(is_measured(row), !is_skipped, "{}: {:?}", row.id(), row.skipped);
     }
-    // What is right never goes wrong, however busy the machine is.
+    // The right forms never go wrong, however busy the machine is.
     for (form, wrong) in [("fetch_add", "lost"), ("seqlock", "torn")] {
         let row = report.rows.iter().find(|row| row.axis("form") == Some(form)).expect("a row");
         assert!(!is_measured(row) || row.figure(wrong) == Some(0.0), "{:?}", row.figures);

@@ -10,7 +10,7 @@ use sinew_lab::scenario::{CannotRun, ScenarioRequest};
 
 use crate::{Test, quick};
 
-/// All of it.
+/// All tests of this file.
 pub(crate) const TESTS: &[Test] = &[
     ("rows_are_measured_and_judged", rows_are_measured_and_judged),
     ("the_nodes_of_the_arm_run_until_somebody_interrupts", the_arm_runs_until_interrupted),
@@ -18,7 +18,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("a_selection_that_no_row_meets_is_refused", a_selection_that_no_row_meets_is_refused),
 ];
 
-/// Interrupts before another row than the first is measured, if that is asked for.
+/// Interrupts before a row other than the first is measured, if that is asked for.
 struct Interrupt<'a> {
     rows: Cell<u32>,
     rows_max: u32,

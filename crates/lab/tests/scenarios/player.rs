@@ -10,7 +10,7 @@ use sinew_services::SERVICES;
 
 use crate::{Test, quick};
 
-/// All of it.
+/// All tests of this file.
 pub(crate) const TESTS: &[Test] = &[
     ("a_film_is_played_or_the_program_says_how_to_build_it_with_ffmpeg", a_film),
     ("a_program_without_a_player_is_told_which_kind_is_missing", missing_kinds),

@@ -1,4 +1,4 @@
-//! The scenario `pool`, over PostgreSQL where that is, and over SQLite.
+//! The scenario `pool`, with PostgreSQL if it is installed, and with SQLite.
 
 use std::sync::atomic::AtomicBool;
 
@@ -12,7 +12,7 @@ use sinew_runtime::Kinds;
 
 use crate::{Test, quick};
 
-/// All of it.
+/// All tests of this file.
 pub(crate) const TESTS: &[Test] = &[
     ("a_pool_of_so_many_threads_does_all_the_work_of_its_requests", requests_are_counted),
     ("a_pool_that_finds_its_size_is_given_time_for_that", finds_its_size),
@@ -58,7 +58,7 @@ fn finds_its_size() {
     assert!(auto.figure("below_best").is_some(), "{auto:?}");
 }
 
-/// Also without PostgreSQL there is a report: its rows ask SQLite, and say why.
+/// Even without PostgreSQL there is a report: its rows use SQLite, and say why.
 fn postgres() {
     let only = ["load=query", "arrivals=closed,open_80", "threads=15", "database=postgres"];
     let report = run(&only, with_flows()).expect("it can run");

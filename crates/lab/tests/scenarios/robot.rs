@@ -13,7 +13,7 @@ use crate::{Test, quick};
 
 const ATTEMPTS: usize = 4;
 
-/// All of it.
+/// All tests of this file.
 pub(crate) const TESTS: &[Test] = &[
     ("viewers_see_the_robot_and_the_recorder_has_all_of_it", viewers_and_recorder),
     ("a_program_without_the_services_is_told_which_one_is_missing", missing_services),
@@ -25,8 +25,8 @@ fn run(services: &[ServiceEntry]) -> Result<ScenarioReport, CannotRun> {
     crate::run("robot", &[], request, &Silent, &AtomicBool::new(false))
 }
 
-/// All rows measured. A machine that stands still for long enough breaks a row off, which then
-/// says why: measured again, a few times.
+/// A report in which all rows were measured. A machine that stands still for long enough interrupts
+/// a row, which then says why: the rows are then measured again, a few times.
 fn measured() -> ScenarioReport {
     for _ in 0..ATTEMPTS {
         let report = run(SERVICES).expect("it can run");

@@ -9,7 +9,7 @@ use sinew_lab::rounds::Silent;
 
 use crate::{Test, quick};
 
-/// All of it.
+/// All tests of this file.
 pub(crate) const TESTS: &[Test] = &[
     ("services_do_what_their_rows_say_beside_a_core_that_runs_on", services_do_what_rows_say),
     ("the_supervisor_of_services_alone_is_measured", the_supervisor_is_measured),
@@ -40,10 +40,10 @@ fn services_do_what_rows_say() {
     assert_eq!(figure("crash_loop", "messages_to_core"), 0.0);
     assert!(figure("flood", "messages_to_core") > 0.0);
     let back = row(&report, "killed").measure("ready_again").expect("kills");
-    // The last one may still be on its way at the end.
+    // The last restarted service may not be ready yet at the end.
     let missing = figure("killed", "restarts") - back.distribution.n() as f64;
     assert!((0.0..=1.0).contains(&missing), "{missing} did not come back");
-    // One round says nothing of the noise.
+    // One round says nothing about the noise.
     let firm = |verdict: &&sinew_lab::report::Verdict| verdict.claim.contains("P50");
     let of_median = report.verdicts.iter().find(firm).expect("a verdict");
     assert_eq!(of_median.holds, Holds::NotDistinguishable);

@@ -7,7 +7,7 @@ use sinew_lab::scenario::ScenarioRequest;
 
 use crate::{Test, quick, run};
 
-/// All of it.
+/// All tests of this file.
 pub(crate) const TESTS: &[Test] = &[
     ("shared_memory_is_measured_in_place_and_copied_on_one_cpu_and_two", measured),
     ("on_one_cpu_only_the_rows_of_two_are_left_out", one_cpu),

@@ -8,7 +8,7 @@ use sinew_lab::rounds::{Progress, Silent};
 use crate::far::kill_first_child;
 use crate::{Test, quick, run};
 
-/// All of it.
+/// All tests of this file.
 pub(crate) const TESTS: &[Test] = &[
     ("turns_are_switches_by_the_kernels_count", turns_are_switches),
     ("a_row_whose_side_is_killed_says_so_and_the_next_one_goes_on", goes_on),
@@ -18,7 +18,7 @@ fn turns_are_switches() {
     let only = ["by=futex,eventfd,pipe", "array=0,32K"];
     let report = run("switch", &only, quick(), &Silent, &AtomicBool::new(false));
     let report = report.expect("there are such rows");
-    // Three ways between two without an array, and two walks.
+    // Three ways, each between threads and between processes, without an array, and two walks.
     assert_eq!(report.rows.len(), 8);
     for row in &report.rows {
         assert_eq!(row.skipped, None, "{}", row.id());
@@ -32,7 +32,7 @@ fn turns_are_switches() {
     assert_eq!((report.tables.len(), report.partial), (4, false));
 }
 
-/// Kills the first side that there is, of the row between processes.
+/// Kills the first side that exists, in the row between processes.
 struct Killer;
 
 impl Progress for Killer {

@@ -9,7 +9,7 @@ use sinew_lab::scenario::ScenarioRequest;
 
 use crate::{Test, quick};
 
-/// All of it.
+/// All tests of this file.
 pub(crate) const TESTS: &[Test] = &[
     ("every_sort_of_primitive_is_measured_and_judged", every_sort),
     ("on_one_cpu_what_needs_two_is_skipped_with_the_reason", one_cpu),

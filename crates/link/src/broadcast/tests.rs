@@ -63,10 +63,10 @@ fn what_was_there_before_a_reader_came_is_no_loss_of_its_own() {
         assert_eq!(soon.receive(&mut got), Ok(Some(Arrived { lost: 0 })));
         assert_eq!(got, [4]);
         (8..14).for_each(|i| writer.send(&[i]));
-        // From now on whatever it misses, also of what was there: 5 to 9.
+        // From now on everything that it misses counts, also what was there already: 5 to 9.
         assert_eq!(soon.receive(&mut got), Ok(Some(Arrived { lost: 5 })));
         assert_eq!(got, [10]);
-        // 6 to 9 were written after it had come.
+        // 6 to 9 were written after `late` had attached.
         assert_eq!(late.receive(&mut got), Ok(Some(Arrived { lost: 4 })));
         assert_eq!(got, [10]);
     }

@@ -59,7 +59,8 @@ fn a_message_whose_writer_was_killed_before_announcing_it_is_found_by_a_reader_i
     writer.send(&[1; 4]);
     assert_eq!(reader.read(&mut got), Ok(Fresh::New));
     writer.send(&[2; 4]);
-    // Killed before it announced the second: the first, of sequence 2 in pair 1, still is.
+    // Killed before it announced the second message: the first one, of sequence 2 in pair 1, still
+    // is announced.
     heap.set_word(128, 2 << 1 | 1);
     core::mem::forget(writer);
     // The next writer is in the middle of overwriting the first message: pair 1, slot 1.

@@ -190,10 +190,12 @@ fn positions_outside_the_queue_are_corrupt() {
         heap.set_word(256, 0x8000_0000);
         assert_eq!(writer.try_send(&[1; 4]), Err(SendError::Corrupt));
         heap.set_word(128, 3);
-        // Nobody's sequence, and the position itself: who took that for none would wait for ever.
+        // A sequence that no message has, and the position itself: a reader that took it for no
+        // message would wait for ever.
         for lie in [9, 0] {
             heap.set_word(640 + 60, lie);
-            // However often it looks: a wait looks first, and must not make it a message.
+            // The same answer however often it looks: a wait looks first, and must not turn the lie
+            // into a message.
             for _ in 0..2 {
                 assert_eq!(reader.try_receive(&mut [0; 4]), Err(Corrupt));
             }

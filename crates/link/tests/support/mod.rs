@@ -33,9 +33,9 @@ impl Guarded {
         let mapped = inner + 2 * PAGE;
         let file = memfd_create("sinew-link-proof", MemfdFlags::CLOEXEC).expect("a file");
         ftruncate(&file, inner as u64).expect("room");
-        // By libc, here and below: of memory that comes and goes by bare system calls
-        // ThreadSanitizer does not know that it is another one.
-        // SAFETY: the file is mapped into the middle of a reservation of our own.
+        // By libc, here and below: if memory is mapped and unmapped by bare system calls,
+        // ThreadSanitizer does not know that it is new memory. SAFETY: the file is mapped into the
+        // middle of a reservation of our own.
         let start = unsafe {
             let private = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
             let start = libc::mmap(null_mut(), mapped, libc::PROT_NONE, private, -1, 0);
@@ -58,7 +58,7 @@ impl Guarded {
         memory
     }
 
-    /// A word, as a peer that keeps no rule reaches it.
+    /// A word, for access as by a peer that breaks the rules.
     pub fn word(&self, index: usize) -> &AtomicU32 {
         assert!(index < self.0.len / 4);
         // SAFETY: inside the mapping, aligned, reached as an atomic by all.
@@ -120,7 +120,7 @@ impl Os for Linux {
             tv_sec: (timeout_ns / 1_000_000_000) as i64,
             tv_nsec: (timeout_ns % 1_000_000_000) as _,
         };
-        // Who waits looks again, whatever ended the sleep.
+        // The waiting side looks again, whatever ended the sleep.
         let _ = futex::wait(word, futex::Flags::empty(), expected, Some(&time));
     }
 

@@ -1,4 +1,4 @@
-//! Against a collector whose messages are those of others: Python's (tests/python/collector.py).
+//! Tests against an independent collector, in Python (tests/python/collector.py).
 
 use std::env;
 use std::io::{BufRead, BufReader};
@@ -12,10 +12,10 @@ use serde_json::{Value, json};
 use super::*;
 use crate::{Attribute, SpanContext, SpanKind};
 
-/// Longest that a test waits: a hang.
+/// Longest time that a test waits; after it the test counts as hanging.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// A collector of others, and what it says.
+/// A collector in Python, and its output.
 struct Other {
     child: Child,
     url: String,
@@ -23,7 +23,8 @@ struct Other {
 }
 
 impl Other {
-    /// One that answers so; `None` without a Python that has its messages, which is said.
+    /// A collector with these answers. Without a Python that has its messages it is `None`, and
+    /// this is printed.
     #[expect(clippy::print_stderr, reason = "whoever runs the tests is told what was skipped")]
     fn answering(answers: &[&str]) -> Option<Other> {
         let python = env::var("SINEW_TEST_PYTHON").unwrap_or_else(|_| "python3".into());
@@ -51,7 +52,7 @@ impl Other {
         serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"))
     }
 
-    /// What it answered to the next request, and the first span of that.
+    /// The collector's answer to the next request, and the first span of the request.
     fn next_of(&mut self) -> (String, String) {
         let request = self.next();
         let text = |value: &Value| value.as_str().expect("a text").to_owned();
@@ -66,7 +67,7 @@ impl Drop for Other {
     }
 }
 
-/// The way to a collector, and what is told of it.
+/// The connection to a collector, and what it reports.
 fn way(url: &str, more: &[(&str, &str)]) -> (Collector, Receiver<String>) {
     let settings = TraceSettings::read(&|name| {
         let all = [("OTEL_EXPORTER_OTLP_ENDPOINT", url)].into_iter().chain(more.iter().copied());
@@ -75,7 +76,7 @@ fn way(url: &str, more: &[(&str, &str)]) -> (Collector, Receiver<String>) {
     let settings = settings.expect("good variables").expect("spans");
     let (tells, told) = sync_channel(100);
     let collector = Collector::begin_telling(settings.of("test", []), move |line| {
-        // A test that has ended listens no more.
+        // A test that has ended does not listen any more.
         let _ = tells.send(line.to_owned());
     });
     (collector.expect("a thread"), told)
@@ -90,7 +91,7 @@ fn end(collector: &Collector) {
     collector.end(Time::now() + LIMIT);
 }
 
-/// How many spans were lost by the end, as it is told then.
+/// How many spans were lost in total, from the report at the end.
 fn lost(told: &Receiver<String>) -> Option<u64> {
     let last = told.iter().last()?;
     last.split("ends without ").nth(1)?.split(' ').next()?.parse().ok()
@@ -190,16 +191,16 @@ fn a_collector_that_is_busy_is_asked_again_and_one_that_refuses_is_not() {
 
 #[test]
 fn what_finds_no_room_is_lost_and_counted_and_nobody_waits_for_a_collector_that_is_gone() {
-    // It takes connections, and never answers.
+    // It accepts connections, and never answers.
     let silent = TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}", silent.local_addr().expect("an address"));
     let more = [("OTEL_BSP_MAX_QUEUE_SIZE", "10"), ("OTEL_BSP_SCHEDULE_DELAY", "4000000000")];
     let (collector, told) = way(&url, &more);
-    // The batch is as large as the queue, and the thread may have taken one.
+    // The batch is as large as the queue, and the thread may have taken one span.
     (0..100).for_each(|span| collector.send(vec![record(1 + span)]));
     collector.end(Time::now() + Duration::from_millis(100));
     assert_eq!(lost(&told), Some(100));
-    // Nobody is there.
+    // Nothing listens there.
     drop(silent);
     let (collector, told) = way(&url, &[]);
     collector.send(vec![record(1)]);

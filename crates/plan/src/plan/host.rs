@@ -4,21 +4,22 @@ use super::{Delivery, Plan};
 use crate::Span;
 use crate::catalogue::{MessageType, RunsIn};
 
-/// What a plan knows of hosts; nothing, if its graph names none.
+/// What a plan knows of hosts; empty if its graph names none.
 ///
-/// The plan of a whole graph knows all hosts and has all domains; none of it runs. The part of one
-/// host has that host's domains, and one more: its only node stands for the other hosts.
+/// The plan of a whole graph knows all hosts and has all domains, and it cannot run. The part of
+/// one host has that host's domains and one more domain, whose only node stands for the other
+/// hosts.
 #[derive(Clone, Debug, Default)]
 pub struct HostPlan {
     /// All hosts, in the order of the spec.
     pub all: Vec<Host>,
-    /// Of which of them this is the part; `None`: of the whole graph.
+    /// The host whose part this is; `None`: this is the plan of the whole graph.
     pub own: Option<usize>,
-    /// The links between hosts; in a part those that begin or end there.
+    /// The links between hosts; in a part, only those that begin or end at its host.
     pub links: Vec<RemoteLink>,
-    /// The links between hosts that carry packets; in a part likewise.
+    /// The links between hosts that carry packets; in a part, only those of its host.
     pub calls: Vec<RemoteCall>,
-    /// Counted from all links between hosts: two parts with the same number fit together.
+    /// A hash over all links between hosts: two parts with the same number fit together.
     pub version: u64,
 }
 
@@ -27,43 +28,44 @@ pub struct HostPlan {
 pub struct Host {
     /// Name.
     pub name: String,
-    /// Where the spec says so.
+    /// The host's place in the spec.
     pub span: Span,
-    /// Where the others reach it: `NAME:PORT`.
+    /// Where the other hosts reach it: `NAME:PORT`.
     pub address: Option<String>,
-    /// Where it listens: `ADDRESS:PORT`; `None`: at no address, for it has none.
+    /// Where it listens: `ADDRESS:PORT`; `None`: it does not listen, because it has no address.
     pub listen: Option<String>,
-    /// The router that it calls: `NAME:PORT`. Two hosts that both call one speak through it.
+    /// The router that it calls: `NAME:PORT`. Two hosts that call the same router connect through
+    /// it.
     pub router: Option<String>,
-    /// What it shows the others, and by what it knows them; `None`: all is said in the open.
+    /// The certificates for TLS with the other hosts; `None`: connections are not encrypted.
     pub tls: Option<HostTls>,
 }
 
 /// Files of a host's certificate, in PEM.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostTls {
-    /// Certificates that the others' are signed by.
+    /// Certificates that sign those of the other hosts.
     pub ca: String,
     /// Its own certificate, which names the host.
     pub certificate: String,
-    /// The key of that.
+    /// The private key of that certificate.
     pub key: String,
 }
 
 /// A link between two hosts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RemoteLink {
-    /// Who writes.
+    /// The writer.
     pub from: RemoteEnd,
-    /// Who reads.
+    /// The reader.
     pub to: RemoteEnd,
     /// What crosses.
     pub message: &'static MessageType,
     /// Which messages the reader gets: all that are not lost on the way, or the newest.
     pub delivery: Delivery,
-    /// Messages that wait at each side; a power of two.
+    /// Messages that each side can hold; a power of two.
     pub capacity: u32,
-    /// Of a link into the core: a message is dropped once its stamp is older.
+    /// Of a link into the core: a message whose stamp is older than this is dropped.
     pub after_ns: Option<u64>,
     /// In a part: the port of the node that stands for the other hosts.
     pub port: usize,
@@ -72,15 +74,16 @@ pub struct RemoteLink {
 /// A link between two hosts that carries packets: a call, and its answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RemoteCall {
-    /// Who passes the packet on, and gets the reply.
+    /// The end that passes the packet on and gets the reply.
     pub from: RemoteEnd,
-    /// Who takes the packet, and answers.
+    /// The end that takes the packet and answers it.
     pub to: RemoteEnd,
     /// In a part: the port of the node that stands for the other hosts.
     pub port: usize,
 }
 
-/// An end of a link between hosts. Its node is named, for in a part it has no index.
+/// An end of a link between hosts. It gives the node's name, because in a part the node has no
+/// index.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RemoteEnd {
     /// Index into [`HostPlan::all`].
@@ -92,12 +95,13 @@ pub struct RemoteEnd {
 }
 
 impl Plan {
-    /// Whether it is of a graph with hosts and of none of them: it cannot run.
+    /// Whether this is the plan of a whole graph with hosts, and not the part of one: it cannot
+    /// run.
     pub fn is_whole(&self) -> bool {
         !self.hosts.all.is_empty() && self.hosts.own.is_none()
     }
 
-    /// The host of which it is the part.
+    /// The host whose part this is.
     pub fn own_host(&self) -> Option<&Host> {
         Some(&self.hosts.all[self.hosts.own?])
     }

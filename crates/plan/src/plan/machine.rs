@@ -1,5 +1,5 @@
-//! What the compiler knows of the machine that it plans for: its CPUs and, if it was measured, how
-//! links between them are shaped best.
+//! What the compiler knows of the machine that it plans for: its CPUs and, if it was measured,
+//! which shape of link suits them best.
 
 use std::fmt;
 
@@ -9,11 +9,11 @@ use super::{Link, Plan, Sync, Transport};
 use crate::option_enum;
 
 option_enum! {
-    /// Which links are shaped alike: what is best for one class may be bad for another.
+    /// The classes of links that are shaped alike: what is best for one may be bad for another.
     pub LinkClass {
-        /// [`SHORT_MAX`] messages at most, of [`SMALL_MAX`] bytes at most.
+        /// At most [`SHORT_MAX`] messages, of at most [`SMALL_MAX`] bytes each.
         Small = "small",
-        /// [`SHORT_MAX`] longer messages at most.
+        /// At most [`SHORT_MAX`] messages, which are longer.
         Short = "short",
         /// More messages, of any size.
         Long = "long",
@@ -21,7 +21,7 @@ option_enum! {
 }
 
 impl LinkClass {
-    /// That of links that hold `capacity` messages of so many bytes.
+    /// The class of links that hold `capacity` messages of `message_size` bytes.
     pub fn of(message_size: u32, capacity: u32) -> LinkClass {
         match (capacity <= SHORT_MAX, message_size <= SMALL_MAX) {
             (true, true) => LinkClass::Small,
@@ -34,14 +34,14 @@ impl LinkClass {
 /// What the compiler must know of the machine it plans for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TargetMachine {
-    /// The CPUs that this process may use, ascending; never empty.
+    /// The CPUs that this process may use, ascending; at least one.
     pub cpus: Vec<u32>,
     /// How links between them are shaped.
     pub profile: LinkProfile,
 }
 
 impl TargetMachine {
-    /// A machine of which only the CPUs are known; they are ascending.
+    /// A machine of which only the CPUs are known; `cpus` must be ascending.
     pub fn of(cpus: Vec<u32>) -> TargetMachine {
         TargetMachine { cpus, profile: LinkProfile::None }
     }
@@ -50,18 +50,18 @@ impl TargetMachine {
 /// What a machine profile says of links.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum LinkProfile {
-    /// There is none, or none is wanted.
+    /// There is no profile, or none is wanted.
     #[default]
     None,
-    /// There is one that must not be used; a sentence that says why and what to do.
+    /// There is a profile that must not be used; a sentence that says why and what to do.
     Refused(String),
     /// What was measured.
     Measured {
-        /// The file, as it is told to users.
+        /// The file, as it is shown to users.
         file: String,
-        /// When, as it is told to users.
+        /// When it was measured, as it is shown to users.
         time: String,
-        /// Each pair of CPUs once.
+        /// Each pair of CPUs, once.
         pairs: Vec<TunedPair>,
     },
 }
@@ -71,14 +71,15 @@ pub enum LinkProfile {
 pub struct TunedPair {
     /// The CPUs, ascending.
     pub cpus: [u32; 2],
-    /// Whether the host moved the CPUs near to each other or far apart while this was measured.
+    /// Whether the hypervisor moved the CPUs nearer to each other or further apart during the
+    /// measurement.
     pub distance_changed: bool,
-    /// What suits each class, in the order of [`LinkClass::ALL`]; `None`: the default.
+    /// The tuning for each class, in the order of [`LinkClass::ALL`]; `None`: the default.
     pub suited: [Option<LinkTuning>; LinkClass::ALL.len()],
 }
 
 impl TunedPair {
-    /// What suits links of this class; `None`: the default.
+    /// The tuning for links of this class; `None`: the default.
     pub fn suits(&self, class: LinkClass) -> Option<LinkTuning> {
         self.suited[class as usize]
     }
@@ -87,31 +88,32 @@ impl TunedPair {
 option_enum! {
     /// How the slots of a queue say that they are full.
     pub SlotLayout {
-        /// The writer's position says it, on a line of its own.
+        /// The writer's position says it, in a cache line of its own.
         Index = "index",
-        /// A sequence beside the payload says it.
+        /// A sequence number beside the payload says it.
         Sequence = "sequence",
     }
 }
 
-/// The shape of a link and how its sides poll and treat cache lines: for speed alone.
+/// The shape of a link, and how its sides poll and treat cache lines. It affects speed only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct LinkTuning {
-    /// Of a queue; the other deliveries have one layout only.
+    /// The layout of a queue; the other deliveries have one layout only.
     pub layout: SlotLayout,
-    /// So many polls at the start of each wait have one PAUSE between them.
+    /// Number of polls at the start of each wait that have one PAUSE between them.
     pub eager_polls: u32,
-    /// Between two polls after those, ns; 0 is one PAUSE.
+    /// Time between two polls after those, ns; 0 means one PAUSE.
     pub gap_ns: u32,
-    /// A writer fetches lines some messages before it writes them; in a short link only those of
-    /// messages that are longer than a line.
+    /// A writer prefetches cache lines some messages before it writes them; in a short link only
+    /// for messages that are longer than a cache line.
     pub fetches_ahead: bool,
-    /// A writer has its core give up the lines of a message, so that the reader's gets them sooner.
+    /// A writer tells its core to give up the lines of a message, so that the reader's core gets
+    /// them sooner.
     pub hands_over: bool,
 }
 
 impl LinkTuning {
-    /// Its polls, in words.
+    /// How it polls, in words.
     pub fn polls(&self) -> String {
         match (self.eager_polls, self.gap_ns) {
             (_, 0) => "a PAUSE".into(),
@@ -120,7 +122,7 @@ impl LinkTuning {
         }
     }
 
-    /// All but the layout, in words: what is of use to a link of any delivery.
+    /// All but the layout, in words: this much applies to a link of any delivery.
     pub fn manner(&self) -> String {
         let ahead = if self.fetches_ahead { "fetches ahead" } else { "does not fetch ahead" };
         let over = if self.hands_over { "hands over" } else { "does not hand over" };
@@ -141,8 +143,8 @@ impl Plan {
         LinkClass::of(message.size, link.capacity)
     }
 
-    /// The CPUs of both threads of a link that a machine profile can shape, ascending: one in
-    /// memory without a lock, between threads of the core that each have a CPU of their own.
+    /// The CPUs of the writer's and the reader's thread, ascending, if a machine profile can shape
+    /// the link: a lock-free link in memory, between threads of the core with a CPU each.
     pub fn shaped_between(&self, link: &Link) -> Option<[u32; 2]> {
         let memory = matches!(link.transport, Transport::InProcess | Transport::SharedMemory);
         if link.fused || !memory || link.sync != Sync::LockFree {

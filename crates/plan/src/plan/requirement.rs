@@ -6,13 +6,13 @@ use super::{Link, Plan, Transport};
 use crate::option_enum;
 
 option_enum! {
-    /// What stands between the nodes at both ends of a link. Each holds what those before it hold.
+    /// How the nodes at both ends of a link are kept apart. Each level includes those before it.
     pub Isolation {
         /// Nothing: they may share a thread.
         None = "none",
         /// Each has a thread of its own.
         Thread = "thread",
-        /// Each has a process of its own: what one breaks, the other does not see.
+        /// Each has a process of its own: a failure of one does not reach the other.
         Process = "process",
         /// The link could lead to another host.
         Host = "host",
@@ -26,7 +26,7 @@ impl Isolation {
     }
 }
 
-/// Of what something is required.
+/// What a requirement applies to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequiredOf {
     /// The core as a whole.
@@ -40,31 +40,32 @@ pub enum RequiredOf {
 /// What is required.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bound {
-    /// 99 of 100 latencies are at most so many ns. Of a link: from the end of the writer's update
-    /// to the start of the update that takes the message. Of a domain or the graph: of a cycle.
+    /// 99 of 100 latencies are at most this many ns. For a link: from the end of the writer's
+    /// update to the start of the update that takes the message. For a domain or the graph: of a
+    /// cycle.
     Latency(u64),
-    /// No latency is more, of those that were observed.
+    /// The largest observed latency is at most this many ns.
     LatencyMax(u64),
-    /// At least so much stands between both ends; of a domain or the graph: of the links that leave
-    /// a domain.
+    /// Both ends are isolated at least this much. For a domain or the graph: the ends of all links
+    /// that leave a domain.
     Isolation(Isolation),
-    /// CPU time, in hundredths of one CPU. It needs a run to be seen.
+    /// CPU time, in hundredths of one CPU. Only a run can show it.
     Cpu(u32),
 }
 
 /// A requirement of the spec.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Requirement {
-    /// Of what.
+    /// What it applies to.
     pub of: RequiredOf,
-    /// What.
+    /// What is required.
     pub bound: Bound,
     /// Line of the spec, from 1.
     pub line: u32,
 }
 
 impl Requirement {
-    /// `link planner.out -> ik.in`, as messages name what it is required of.
+    /// The name, in messages, of what the requirement applies to: `link planner.out -> ik.in`.
     pub fn subject(&self, plan: &Plan) -> String {
         match self.of {
             RequiredOf::Graph => "the graph".to_owned(),
@@ -75,7 +76,7 @@ impl Requirement {
 }
 
 impl fmt::Display for Bound {
-    /// As the spec says it: `latency 10 us`.
+    /// As the spec writes it: `latency 10 us`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let micros = |ns: u64| ns as f64 / 1e3;
         match *self {
@@ -88,13 +89,13 @@ impl fmt::Display for Bound {
 }
 
 impl Plan {
-    /// What a link is called: `planner.out -> ik.in`.
+    /// The name of a link: `planner.out -> ik.in`.
     pub fn link_name(&self, link: usize) -> String {
         let Link { from, to, .. } = self.links[link];
         format!("{} -> {}", self.end_name(from), self.end_name(to))
     }
 
-    /// What stands between the ends of a link.
+    /// How the ends of a link are isolated from each other.
     pub fn isolation(&self, link: &Link) -> Isolation {
         let crosses = self.nodes[link.from.node].domain != self.nodes[link.to.node].domain;
         match (link.fused, crosses, link.transport) {
@@ -105,7 +106,7 @@ impl Plan {
         }
     }
 
-    /// The links of which a requirement of isolation speaks.
+    /// The links that a requirement of isolation applies to.
     pub fn isolated(&self, of: RequiredOf) -> impl Iterator<Item = usize> {
         let domain = |node: usize| self.nodes[node].domain;
         (0..self.links.len()).filter(move |&at| {

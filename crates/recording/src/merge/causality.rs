@@ -1,9 +1,9 @@
-//! Whether messages of links between hosts were sent before they were received, by the times that
-//! the merged file gives them.
+//! Checks whether messages of links between hosts were sent before they were received, according to
+//! their times in the merged file.
 //!
-//! A recording has no numbers of such messages: one is found on both sides by its bytes, and only
-//! where these stand once on each side within some seconds. It was sent after its cycle there had
-//! begun, and was there before the reader's next cycle began.
+//! A recording has no numbers of such messages. A message is found on both sides by its bytes, and
+//! only if these bytes occur once on each side within some seconds. It was sent after its cycle on
+//! the sending side had begun, and it had arrived before the reader's next cycle began.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{DefaultHasher, Hasher};
@@ -13,12 +13,12 @@ use sinew_spec::plan::{Plan, RemoteEnd};
 
 use crate::topics::{cycle_topic, port_topic, topics};
 
-/// So long the bytes of a message are remembered; on a link it lives ten seconds at most.
+/// How long the bytes of a message are remembered. A message is on a link for ten seconds at most.
 const KEPT_NS: i64 = 10_000_000_000;
-/// Bytes of so many messages of a link are remembered; past that the oldest are judged earlier.
+/// How many messages of a link are remembered. Beyond that the oldest are judged earlier.
 const KEPT_MAX: usize = 1 << 17;
 
-/// A time by the clock of the merged file, and by how much it may be wrong; `None`: nobody knows.
+/// A time by the clock of the merged file, and its possible error; `None` if the error is unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Moment {
     pub(super) ns: i64,
@@ -26,32 +26,32 @@ pub(super) struct Moment {
 }
 
 impl Moment {
-    /// Both may be wrong by so much together.
+    /// The possible error of the difference between both.
     pub(super) fn uncertainty_with(self, other: Moment) -> Option<i64> {
         Some(self.uncertainty_ns?.saturating_add(other.uncertainty_ns?))
     }
 }
 
-/// What a topic is to a link.
+/// The role of a topic for a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     Sent,
     Received,
-    /// The cycles of who receives.
+    /// The cycles of the thread that receives.
     Cycle,
 }
 
-/// What was found of a link.
+/// The result for a link.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct LinkOrder {
     /// In words.
     pub(super) name: String,
     pub(super) received: u64,
-    /// Those that were found on both sides.
+    /// Messages that were found on both sides.
     pub(super) judged: u64,
-    /// Of these: received before they were sent.
+    /// Of these: messages received before they were sent.
     pub(super) before: u64,
-    /// Of these: by more than the clocks may be wrong.
+    /// Of these: messages received earlier by more than the possible error of the clocks.
     pub(super) beyond: u64,
 }
 
@@ -59,26 +59,26 @@ pub(super) struct LinkOrder {
 pub(super) struct Causality(Vec<Crossing>);
 
 struct Crossing {
-    /// Host, topic and what it is to the link.
+    /// Host, topic, and the topic's role for the link.
     topics: [(usize, String, Role); 3],
-    /// Received in a cycle whose end is to come.
+    /// Messages received in a cycle whose end is not reached yet.
     open: Vec<(u64, Moment)>,
     seen: HashMap<u64, Seen>,
-    /// Its keys, as they came.
+    /// The keys of `seen`, in order of arrival.
     order: VecDeque<(i64, u64)>,
     found: LinkOrder,
 }
 
-/// Where bytes stand: how often, and when last.
+/// How often some bytes occur on each side, and when last.
 #[derive(Default)]
 struct Seen {
     sent: (u64, Option<Moment>),
-    /// The end of the cycle.
+    /// The time is the end of the cycle.
     received: (u64, Option<Moment>),
 }
 
 impl Causality {
-    /// Of the links between hosts whose parts have these plans and names.
+    /// For the links between hosts whose parts have these plans and names.
     pub(super) fn of(plans: &[Plan], names: &[&str]) -> Causality {
         let mut crossings = Vec::new();
         for (reader, plan) in plans.iter().enumerate() {
@@ -111,7 +111,7 @@ impl Causality {
         Causality(crossings)
     }
 
-    /// What a topic of a host is to which links.
+    /// The links that a topic of a host belongs to, and its role for each.
     pub(super) fn roles(&self, host: usize, topic: &str) -> Vec<(usize, Role)> {
         let all = self.0.iter().enumerate();
         let of = all.flat_map(|(at, it)| it.topics.iter().map(move |topic| (at, topic)));
@@ -119,20 +119,20 @@ impl Causality {
         of.filter(|(_, it)| is_it(it)).map(|(at, it)| (at, it.2)).collect()
     }
 
-    /// Takes a message of a topic with these roles. Messages come in the order of the file.
+    /// Takes a message of a topic with these roles. Messages arrive in the order of the file.
     pub(super) fn take(&mut self, roles: &[(usize, Role)], at: Moment, data: &[u8]) {
         for (crossing, role) in roles {
             self.0[*crossing].take(*role, at, data);
         }
     }
 
-    /// What was found, when all have come.
+    /// The result, after the last message.
     pub(super) fn end(self) -> Vec<LinkOrder> {
         self.0.into_iter().map(Crossing::end).collect()
     }
 }
 
-/// The topic of the cycles of the thread that reads at a topic.
+/// The topic of the cycles of the thread that reads this topic.
 fn cycles_of(plan: &Plan, topic: &str) -> Option<String> {
     let topics = topics(plan);
     let thread = topics.iter().find(|it| it.head.name == topic)?.thread;
@@ -157,7 +157,8 @@ impl Crossing {
                 self.open.push((key, at));
             }
             Role::Cycle => {
-                // The cycle that stands there began as the messages that it has received came.
+                // This row's cycle began when the messages that it received arrived, so only
+                // earlier ones are done.
                 let (over, open) = self.open.drain(..).partition(|(_, began)| began.ns < at.ns);
                 self.open = open;
                 let over: Vec<(u64, Moment)> = over;
@@ -176,7 +177,7 @@ impl Crossing {
         (*count, *when) = (*count + 1, Some(at));
     }
 
-    /// Judges what stands once on each side.
+    /// Judges a message that occurs once on each side.
     fn judge(&mut self, key: u64) {
         let Some(Seen { sent: (1, Some(sent)), received: (1, Some(received)) }) =
             self.seen.remove(&key)
@@ -226,7 +227,7 @@ mod tests {
         use Role::{Cycle, Received, Sent};
         let good = [(Sent, 0, 1), (Cycle, 5, 0), (Received, 5, 1), (Cycle, 9, 0)];
         assert_eq!(found(&good), (1, 1, 0, 0));
-        // It may have come at the end of its cycle, at 9.
+        // It may have arrived at the end of its cycle, at 9.
         let within = [(Received, 5, 1), (Cycle, 5, 0), (Sent, 7, 1), (Cycle, 9, 0)];
         assert_eq!(found(&within), (1, 1, 0, 0));
         for (sent_ns, beyond) in [(10, 0), (29, 0), (30, 1)] {

@@ -1,4 +1,4 @@
-//! From the clocks of all hosts to the one of the first.
+//! From the clocks of all hosts to the clock of the first.
 
 use std::collections::VecDeque;
 
@@ -6,23 +6,23 @@ use super::causality::Moment;
 use super::line::{Knot, Line};
 use super::survey::{Survey, Time};
 
-/// No estimate is further from zero: what is, nobody can reckon with.
+/// No estimate is further from zero: arithmetic with a larger one could overflow.
 const OFFSET_NS_MAX: i64 = i64::MAX / 8;
 
-/// How the clocks of the hosts become one.
+/// How times of all hosts are converted to one clock.
 pub(super) struct Clocks {
     steps: Vec<Step>,
-    /// What to add to the monotonic clock of the first host to get its clock of day.
+    /// What to add to the monotonic clock of the first host to get its wall clock.
     offset_ns: i64,
 }
 
-/// Of one host.
+/// The conversion for one host.
 enum Step {
-    /// It has the clock.
+    /// It is the host with the clock.
     Own,
-    /// To the clock of another host, which is nearer to it.
+    /// To the clock of another host, which has fewer steps to go.
     Over(usize, Line),
-    /// Its clock of day is taken for right.
+    /// Its wall clock is trusted.
     Trusted,
 }
 
@@ -45,7 +45,7 @@ impl Clocks {
         Clocks { steps, offset_ns: surveys[0].offset_ns() }
     }
 
-    /// A time of a host by the one clock, and how sure that is.
+    /// A time of a host by the one clock, and its possible error.
     pub(super) fn time(&self, host: usize, time: Time) -> Moment {
         let (mut at, mut monotonic_ns, mut uncertainty_ns) = (host, time.monotonic_ns, 0_i64);
         loop {
@@ -65,12 +65,12 @@ impl Clocks {
         }
     }
 
-    /// Whether a host's clock of day is all that is known.
+    /// Whether a host's wall clock is all that is known.
     pub(super) fn is_trusted(&self, host: usize) -> bool {
         matches!(self.steps[host], Step::Trusted)
     }
 
-    /// The next host on the way to the clock, and the estimates between.
+    /// The next host on the way to the clock, and the estimates in between.
     pub(super) fn over(&self, host: usize) -> Option<(usize, &Line)> {
         match &self.steps[host] {
             Step::Over(nearer, line) => Some((*nearer, line)),
@@ -79,7 +79,7 @@ impl Clocks {
     }
 }
 
-/// What both say of each other: to be added to the clock of `host` to get that of `nearer`.
+/// The estimates of both hosts: what to add to the clock of `host` to get that of `nearer`.
 fn knots(host: &Survey<'_>, nearer: &Survey<'_>) -> Vec<Knot> {
     let said = |by: &Survey<'_>, of: &Survey<'_>, is_own: bool| {
         let rows = by.clocks.iter().filter(|(name, _)| name == of.name).filter_map(|(_, clock)| {

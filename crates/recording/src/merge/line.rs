@@ -1,26 +1,26 @@
-//! What to add to one monotonic clock to get another, over time: knots, and straight lines between.
+//! What to add to one monotonic clock to get another, over time: knots with straight lines between.
 
 use std::collections::BTreeMap;
 
 use sinew_hosts::DRIFT_PPM;
 
-/// Knots that are further apart than this are of different starts of a machine.
+/// Knots that are further apart than this belong to different starts of a machine.
 const APART_NS: i64 = 1_000_000_000;
 
-/// What to add at a time, by an estimate.
+/// An estimate of what to add at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Knot {
-    /// By the clock that it is added to, ns.
+    /// By the clock to which it is added, ns.
     pub(super) at_ns: i64,
     pub(super) add_ns: i64,
-    /// It is that plus or minus so much.
+    /// The possible error of `add_ns`, in either direction.
     pub(super) uncertainty_ns: i64,
-    /// Whether it stands in the recording of that clock's host, or in the other's.
+    /// Whether the estimate is in the recording of that clock's host, or in the other host's.
     pub(super) is_own: bool,
 }
 
 impl Knot {
-    /// Between what it may be at another time.
+    /// The least and the greatest possible value at another time.
     fn bounds(&self, at_ns: i64) -> (i64, i64) {
         let wrong_ns = self.uncertainty_ns.saturating_add(drift(self.at_ns, at_ns));
         (self.add_ns.saturating_sub(wrong_ns), self.add_ns.saturating_add(wrong_ns))
@@ -35,24 +35,24 @@ fn distance(a: i64, b: i64) -> i64 {
     i64::try_from(a.abs_diff(b)).unwrap_or(i64::MAX)
 }
 
-/// A way from one clock to another.
+/// The conversion from one clock to another.
 #[derive(Debug)]
 pub(super) struct Line {
-    /// By their times; never empty.
+    /// By time; never empty.
     knots: BTreeMap<i64, Knot>,
-    /// Estimates that it is made of.
+    /// Number of estimates that it is made of.
     pub(super) estimates: usize,
-    /// Those that do not belong to them: one of the machines was started anew in between.
+    /// Number of estimates that do not fit: one of the machines was restarted in between.
     pub(super) set_aside: usize,
 }
 
 impl Line {
-    /// Of estimates of both sides; `None` without any.
+    /// From the estimates of both sides. `None` if there are none.
     pub(super) fn of(mut knots: Vec<Knot>) -> Option<Line> {
         let all = knots.len();
         knots.sort_by_key(|knot| knot.add_ns);
         let groups = knots.chunk_by(|a, b| distance(a.add_ns, b.add_ns) <= APART_NS);
-        // What both sides say is of the same starts of both machines.
+        // Estimates from both sides are from the same starts of both machines.
         let weight = |group: &&[Knot]| {
             let is_of_both =
                 [true, false].iter().all(|own| group.iter().any(|it| it.is_own == *own));
@@ -71,15 +71,15 @@ impl Line {
         (!line.knots.is_empty()).then_some(line)
     }
 
-    /// The knots before and behind a time.
+    /// The knots before and after a time.
     fn around(&self, at_ns: i64) -> [Option<Knot>; 2] {
         let before = self.knots.range(..=at_ns).next_back();
         let behind = self.knots.range(at_ns..).next();
         [before, behind].map(|it| it.map(|(_, knot)| *knot))
     }
 
-    /// What to add at a time, and by how much that may be wrong. A later time never comes before
-    /// an earlier one.
+    /// What to add at a time, and its possible error. A later time never becomes earlier than an
+    /// earlier one.
     pub(super) fn at(&self, at_ns: i64) -> (i64, i64) {
         let (add_ns, (low_ns, high_ns)) = match self.around(at_ns) {
             [Some(a), Some(b)] if a.at_ns < b.at_ns => {
@@ -95,7 +95,7 @@ impl Line {
     }
 }
 
-/// Whether a knot says something beside a surer one, and time does not stand still between them.
+/// Whether a knot adds information to a surer one, and time moves forward between them.
 fn goes_beside(surer: Knot, knot: Knot) -> bool {
     let apart_ns = distance(surer.at_ns, knot.at_ns);
     let known_ns = surer.uncertainty_ns.saturating_add(drift(surer.at_ns, knot.at_ns));
@@ -140,8 +140,8 @@ mod tests {
         assert_eq!((line.estimates, line.set_aside, line.at(2 * S).0), (3, 4, 5));
     }
 
-    /// Clocks that run apart, seen through a network of any speed: the truth is never further away
-    /// than said, and no time comes before an earlier one.
+    /// Two clocks drift apart, and are seen through a network of any speed. The true value is
+    /// always within the stated error, and the order of times is kept.
     #[test]
     fn the_truth_is_within_what_is_said_and_order_is_kept() {
         let mut random = fastrand::Rng::with_seed(5);

@@ -1,4 +1,4 @@
-//! What a merge came to, as text and as JSON: how sure the order of the messages is.
+//! The result of a merge as text and as JSON: how certain the order of the messages is.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -9,7 +9,7 @@ use super::causality::{LinkOrder, Moment};
 use super::clocks::Clocks;
 use super::survey::{Survey, Time};
 
-/// A merge that is over.
+/// The report of a finished merge.
 #[derive(Debug)]
 pub struct MergeReport {
     file: String,
@@ -18,8 +18,8 @@ pub struct MergeReport {
     clock: String,
     hosts: Vec<HostOrder>,
     links: Vec<LinkOrder>,
-    /// Neighbours in the file that are of different hosts; those that are nearer to each other than
-    /// their clocks may be wrong; those of which nobody knows that.
+    /// Counts of neighbours in the file that are of different hosts: all, those closer together
+    /// than the possible error of their clocks, and those for which the error is unknown.
     neighbours: u64,
     unsure: u64,
     not_shown: u64,
@@ -27,7 +27,7 @@ pub struct MergeReport {
     pub(super) missing: Vec<String>,
 }
 
-/// Of a host.
+/// The result for one host.
 #[derive(Debug)]
 pub(super) struct HostOrder {
     name: String,
@@ -35,13 +35,13 @@ pub(super) struct HostOrder {
     parts: usize,
     messages: u64,
     how: How,
-    /// Its clock of day less that of the file, at its first message.
+    /// Its wall clock minus that of the file, at its first message.
     ahead_ns: Option<i64>,
-    /// How wrong times of messages may be: least and most.
+    /// The possible error of times of messages: least and greatest.
     uncertainty_ns: Option<(i64, i64)>,
 }
 
-/// How a host's times became those of the file.
+/// How a host's times were converted to those of the file.
 #[derive(Debug)]
 enum How {
     Clock,
@@ -72,7 +72,7 @@ impl HostOrder {
         }
     }
 
-    /// A message of it, and what became of its time.
+    /// Counts a message of the host, and the error of its time.
     pub(super) fn take(&mut self, moment: Moment, time: Time) {
         self.messages += 1;
         self.ahead_ns.get_or_insert(time.unix_ns.saturating_sub(moment.ns));
@@ -142,7 +142,7 @@ impl MergeReport {
         }
     }
 
-    /// A message, and the one before it if that is of another host.
+    /// Counts a message. `before` is the previous one if it is of another host.
     pub(super) fn take(&mut self, moment: Moment, before: Option<Moment>) {
         let Some(before) = before else { return };
         self.neighbours += 1;
@@ -158,7 +158,7 @@ impl MergeReport {
         (self.hosts, self.links) = (hosts, links);
     }
 
-    /// Whether all that was recorded is there, and nothing contradicts what is said of the order.
+    /// Whether everything that was recorded is present, and nothing contradicts the stated order.
     pub fn is_good(&self) -> bool {
         self.missing.is_empty() && self.links.iter().all(|link| link.beyond == 0)
     }
@@ -167,7 +167,7 @@ impl MergeReport {
         self.hosts.iter().map(|host| host.messages).sum()
     }
 
-    /// For people.
+    /// The report as text for people.
     pub fn to_text(&self) -> String {
         let mut text = String::new();
         self.write_text(&mut text).expect("a string takes all");
@@ -220,7 +220,7 @@ impl MergeReport {
         self.notes.iter().try_for_each(|it| writeln!(text, "note: {it}"))
     }
 
-    /// As one object.
+    /// The report as one JSON object.
     pub fn to_json(&self) -> Value {
         let link = |link: &LinkOrder| {
             json!({
@@ -247,7 +247,7 @@ impl MergeReport {
     }
 }
 
-/// What is said of a link.
+/// The result for a link, in words.
 fn said(link: &LinkOrder) -> String {
     let LinkOrder { name, received, judged, before, beyond } = link;
     if *judged == 0 {

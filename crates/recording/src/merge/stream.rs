@@ -1,5 +1,5 @@
 //! The messages of a recording in the order of their times, read by a thread of its own. In the
-//! file they stand thread by thread, a look of the recorder at a time.
+//! file they are grouped by thread, one group for each pass of the recorder.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
@@ -17,26 +17,26 @@ use super::survey::Time;
 use crate::read::{self, Extent};
 use crate::recording::{Part, Recording};
 
-/// A message waits until one comes that is so much later: what a recorder writes is at most as much
-/// out of order as the core remembers, two seconds, and a batch.
+/// A message is held until another one arrives that is this much later. A recorder's messages are
+/// out of order by at most what the core remembers, two seconds, and one batch.
 const LATE_NS_MAX: i64 = 5_000_000_000;
-/// Bytes of messages that wait so, at most; past them the earliest go.
+/// Most bytes of messages that are held; beyond that the earliest are passed on.
 const HELD_BYTES_MAX: usize = 256 << 20;
-/// Beside the data, each message takes some.
+/// Each message takes this much besides its data.
 const ITEM_BYTES: usize = 128;
-/// Messages that are handed over at once, and how often before somebody takes them.
+/// Messages that are passed on at once, and how many such groups may wait.
 const AT_ONCE: usize = 512;
 const WAITING_MAX: usize = 4;
 
-/// A topic of a recording, as one of its files says it.
+/// A topic of a recording, as described in one of its files.
 #[derive(Debug)]
 pub(super) struct SourceTopic {
-    /// Tells it from the others of the recording.
+    /// Distinguishes it from the other topics of the recording.
     pub(super) number: usize,
     pub(super) name: String,
     pub(super) encoding: String,
     pub(super) metadata: BTreeMap<String, String>,
-    /// Name and text; without an encoding there is none.
+    /// Name and text. Without an encoding there is no schema.
     pub(super) schema: (String, Vec<u8>),
     pub(super) schema_encoding: String,
 }
@@ -45,14 +45,14 @@ pub(super) struct SourceTopic {
 #[derive(Debug)]
 pub(super) struct Item {
     pub(super) time: Time,
-    /// Its `publish_time` less its `log_time`.
+    /// Its `publish_time` minus its `log_time`.
     pub(super) publish_after_ns: i64,
     pub(super) sequence: u32,
     pub(super) topic: Arc<SourceTopic>,
     pub(super) data: Vec<u8>,
 }
 
-/// What is to be known of what was read, and what could not be.
+/// Notes about what was read, and about what could not be read.
 type Words = (Vec<String>, Vec<String>);
 
 /// The messages of a recording.
@@ -63,10 +63,10 @@ pub(super) struct Feed<'scope> {
 }
 
 impl<'scope> Feed<'scope> {
-    /// Begins to read.
+    /// Starts to read.
     ///
     /// # Errors
-    /// What the kernel says to one more thread.
+    /// The kernel refused one more thread.
     pub(super) fn of<'env>(
         scope: &'scope Scope<'scope, 'env>,
         recording: &'env Recording,
@@ -78,7 +78,7 @@ impl<'scope> Feed<'scope> {
         Ok(Feed { items, now: Vec::new().into_iter(), reader: reader.map_err(cannot)? })
     }
 
-    /// The next one; waits for the disk.
+    /// The next message. Blocks on the disk.
     pub(super) fn next(&mut self) -> Option<Item> {
         if self.now.len() == 0 {
             self.now = self.items.recv().ok()?.into_iter();
@@ -86,17 +86,17 @@ impl<'scope> Feed<'scope> {
         self.now.next()
     }
 
-    /// What is to be said when all is read.
+    /// The notes, after everything was read.
     ///
     /// # Errors
-    /// What the system says to opening or reading a file.
+    /// The system's error on opening or reading a file.
     pub(super) fn end(self) -> Result<Words, String> {
         drop(self.items);
         self.reader.join().expect("who reads does not panic")
     }
 }
 
-/// A message that waits, by its time and when it came.
+/// A message that is held, by its time and its order of arrival.
 struct Held((i64, u64), Item);
 
 impl PartialEq for Held {
@@ -123,14 +123,15 @@ struct Reader {
     to: SyncSender<Vec<Item>>,
     held: BinaryHeap<Reverse<Held>>,
     held_bytes: usize,
-    /// On the way.
+    /// Messages to be passed on next.
     ready: Vec<Item>,
     count: u64,
     newest_ns: i64,
-    /// Of the last one that went on its way, and how many came too late for their places.
+    /// The time of the last message that was passed on, and how many messages came too late for
+    /// their place.
     sent_ns: i64,
     disordered: u64,
-    /// Of the part that is read.
+    /// For the part that is being read.
     schemas: HashMap<u16, (String, String, Vec<u8>)>,
     topics: HashMap<u16, Arc<SourceTopic>>,
     topics_count: usize,
@@ -161,7 +162,7 @@ impl Reader {
             let number = part.head.part;
             match end {
                 Extent::Complete => {}
-                // Nobody wants more.
+                // The receiver wants no more.
                 Extent::Stopped => return Ok((notes, missing)),
                 Extent::Cut => {
                     notes.push(format!("part {number} has no end: merged as far as it goes"))
@@ -214,7 +215,7 @@ impl Reader {
         ControlFlow::Continue(())
     }
 
-    /// Holds a message until all that are earlier must have come.
+    /// Holds a message until all earlier messages must have arrived.
     fn hold(&mut self, header: &MessageHeader, data: &[u8], part: &Part) -> ControlFlow<()> {
         let Some(topic) = self.topics.get(&header.channel_id) else {
             return ControlFlow::Continue(());

@@ -1,4 +1,4 @@
-//! A first look through a recording: its time, and what it knows of the clocks of others.
+//! A first pass through a recording: its time span, and its estimates of other hosts' clocks.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::ControlFlow;
@@ -11,7 +11,7 @@ use crate::format::{GAP, PartHead};
 use crate::read;
 use crate::recording::Recording;
 
-/// Gaps of a recording that are kept.
+/// Most gaps of a recording that are kept.
 const GAPS_MAX: usize = 10_000;
 
 /// A time of a recording, ns: by the clock of its file, and by its host's monotonic one.
@@ -22,25 +22,25 @@ pub(super) struct Time {
 }
 
 impl Time {
-    /// Of a message of a part.
+    /// The time of a message of a part.
     pub(super) fn of(header: &MessageHeader, head: &PartHead) -> Time {
         let unix_ns = i64::try_from(header.log_time).unwrap_or(i64::MAX);
         Time { unix_ns, monotonic_ns: unix_ns.saturating_sub(head.clock_offset_ns) }
     }
 }
 
-/// What there is of a host.
+/// What the first pass finds about a host.
 pub(super) struct Survey<'a> {
     pub(super) name: &'a str,
     pub(super) recording: &'a Recording,
     /// First and last message.
     span: (Time, Time),
     pub(super) clocks: Vec<(String, HostClock)>,
-    /// Their metadata.
+    /// The metadata of the gaps.
     pub(super) gaps: Vec<BTreeMap<String, String>>,
 }
 
-/// Looks through a recording of a host.
+/// Reads through the recording of a host.
 ///
 /// # Errors
 /// It cannot be read, or has no messages.
@@ -88,17 +88,17 @@ impl Survey<'_> {
         [self.span.0, self.span.1]
     }
 
-    /// What to add to a monotonic time to get the time of the first part.
+    /// What to add to a monotonic time of the first part to get nanoseconds since 1970.
     pub(super) fn offset_ns(&self) -> i64 {
         self.recording.head().clock_offset_ns
     }
 
-    /// Of the first message.
+    /// The time of the first message.
     pub(super) fn first_unix_ns(&self) -> u64 {
         u64::try_from(self.span.0.unix_ns).unwrap_or(0)
     }
 
-    /// What of the recording is not there.
+    /// The part of the recording that is missing.
     pub(super) fn missing(&self) -> Option<String> {
         self.recording.what_is_missing().map(|text| format!("{}: {text}", self.name))
     }

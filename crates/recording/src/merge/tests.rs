@@ -1,5 +1,5 @@
-//! Two hosts whose clocks are known here to the nanosecond: recordings of them are written, and
-//! merged; and recordings that do not belong together.
+//! Recordings of two hosts whose clocks are known here to the nanosecond: they are written and
+//! merged. Also recordings that do not belong together.
 
 use std::fs::{self, File, OpenOptions};
 use std::path::PathBuf;
@@ -60,12 +60,12 @@ nodes:
 const S: i64 = 1_000_000_000;
 /// When the recordings begin, since 1970.
 const BEGIN_NS: i64 = 1_700_000_000 * S;
-/// On its way a message is for so long.
+/// How long a message is on its way.
 const WAY_NS: i64 = 1_000_000;
-/// How wrong estimates say that they may be.
+/// The possible error that estimates state.
 const UNSURE_NS: i64 = 200_000;
 
-/// A host with its clocks: what they say at a time that nobody else knows.
+/// A host with its clocks: what they show at a time that no host knows.
 #[derive(Clone)]
 struct Told {
     host: &'static str,
@@ -74,12 +74,12 @@ struct Told {
     run: &'static str,
     monotonic_ns: i64,
     drift_ppm: i64,
-    /// Its clock of day is ahead.
+    /// How far its wall clock is ahead.
     ahead_ns: i64,
     /// Seconds in which it records.
     from_s: i64,
     to_s: i64,
-    /// Estimates are wrong by this, and by up to what they say.
+    /// Estimates are wrong by this amount, plus up to the error that they state.
     lie_ns: i64,
     has_estimates: bool,
 }
@@ -105,7 +105,7 @@ fn office() -> Told {
     Told { host: "office", run, monotonic_ns, drift_ppm: 50, ahead_ns, from_s: 1, ..cell() }
 }
 
-/// It knows nobody's clock but the office's.
+/// It knows only the office's clock.
 fn hall() -> Told {
     let (run, monotonic_ns, ahead_ns) = ("c", 90 * S, -7200 * S);
     Told { host: "hall", run, monotonic_ns, drift_ppm: -30, ahead_ns, ..cell() }
@@ -121,7 +121,7 @@ impl Told {
         BEGIN_NS - self.monotonic_ns + self.ahead_ns
     }
 
-    /// Writes its recording; where it is.
+    /// Writes its recording. Returns the path.
     fn write(&self, folder: &TempDir, other: &Told) -> PathBuf {
         let kinds = kinds().catalogue();
         let source = SpecSource { host: Some(self.host), ..SpecSource::of("pair.yaml", SPEC_TEXT) };
@@ -129,7 +129,7 @@ impl Told {
         let plan = plan.unwrap_or_else(|diagnostics| panic!("{diagnostics:?}"));
         let heads: Vec<_> = topics(&plan).into_iter().map(|topic| topic.head).collect();
         let mut heads = [heads, clock_topics(&plan)].concat();
-        // The hall has no core, so no topic of its own.
+        // The hall has no core, so it has no topic of its own.
         heads.push(TopicHead { name: "/watch/out".into(), ..heads[0].clone() });
         let topic = |name: &str| {
             let at = heads.iter().position(|head| head.name == name);
@@ -144,7 +144,8 @@ impl Told {
             let stamp = Stamp { topic, sequence: 7, start_ns, release_ns: start_ns - 5 };
             messages.add(stamp, &[data]);
         };
-        // As a recorder has it: a look of many cycles of one topic, then those of the next.
+        // As a recorder writes them: one pass with many cycles of one topic, then those of the
+        // next.
         for s in self.from_s..self.to_s {
             for at in (0..50).map(|at| s * S + at * S / 50) {
                 let message = [&CDR_HEAD[..], &at.to_le_bytes()].concat();
@@ -162,7 +163,7 @@ impl Told {
             let wrong_ns = self.lie_ns + random.i64(-UNSURE_NS..=UNSURE_NS);
             let clock = HostClock {
                 at_ns: 0,
-                // What one lies about the other is no other way round.
+                // An error in the estimate of one side has the opposite sign on the other side.
                 monotonic_offset_ns: truth_ns
                     + if self.host == "cell" { wrong_ns } else { -wrong_ns },
                 day_offset_ns: 0,
@@ -205,7 +206,7 @@ fn merged(files: &[PathBuf], to: &Path) -> Result<MergeReport, String> {
     })
 }
 
-/// What becomes of two recordings, and the file.
+/// The result of merging two recordings, and the folder.
 fn pair(cell: &Told, office: &Told) -> (TempDir, Result<MergeReport, String>) {
     let folder = tempfile::tempdir().expect("a folder");
     let files = [cell.write(&folder, office), office.write(&folder, cell)];
@@ -252,7 +253,7 @@ fn every_message_stands_where_it_belongs_or_no_further_away_than_is_said() {
     assert!(report.expect("merged").is_good());
 }
 
-/// The twin: estimates that lie by more than they say are found out.
+/// The counterpart: estimates that are wrong by more than they state are detected.
 #[test]
 fn estimates_that_lie_are_found_out_by_what_was_received_before_it_was_sent() {
     let lie_ns = 30_000_000;
@@ -299,7 +300,7 @@ fn without_estimates_clocks_of_day_are_trusted_and_nothing_is_shown() {
     assert_eq!((&value["unsure"], &value["not_shown"]), (&0.into(), &value["neighbours"]));
     let text = report.expect("merged").to_text();
     assert!(text.contains("clocks of day are trusted") && text.contains("not shown"), "{text}");
-    // One side that knows the other is enough.
+    // It is enough if one side knows the other.
     let (_folder, report) = pair(&Told { has_estimates: true, ..cell }, &office);
     assert_eq!(json(&report)["hosts"][1]["estimates"], 10);
 }
@@ -311,7 +312,7 @@ fn a_file_that_breaks_off_is_merged_as_far_as_it_goes() {
     let whole = json(&merged(&files, &folder.path().join("whole.mcap")));
     let file = OpenOptions::new().write(true).open(&files[1]).expect("ours");
     let len = file.metadata().expect("ours").len();
-    // Its end is gone, and some of where its messages are.
+    // The end is missing, and a part of the index of its messages.
     file.set_len(len - 20_000).expect("ours");
     let report = merged(&files, &folder.path().join("cut.mcap"));
     let value = json(&report);

@@ -1,5 +1,5 @@
-//! Where each thread of a recording ends, in each life of the core: of what it did after that, a
-//! replay proves nothing.
+//! Where each thread of a recording ends, in each life of the core. A replay proves nothing about
+//! what a thread did after that.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,18 +8,18 @@ use serde_json::{Value, json};
 
 use crate::format::RecordedGap;
 
-/// Threads of one life end so far apart as the recorder comes to them one after the other; one that
-/// is further behind has lost its tail, or ended before the others.
+/// The recorder visits threads one after another, so the threads of one life end at most this far
+/// apart. A thread that is further behind has lost its last cycles, or ended before the others.
 const APART_NS_MAX: u64 = 100_000_000;
 
-/// The cycles of a thread that stand in a recording, in one life of the core.
+/// The cycles of a thread that are in a recording, in one life of the core.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Seen {
     pub(super) first: u64,
     pub(super) last: u64,
     /// Start of the last one, monotonic.
     pub(super) start_ns: u64,
-    /// Whether that one was of a stop, or failed.
+    /// Whether the last cycle was part of a stop, or failed.
     pub(super) is_of_stop: bool,
 }
 
@@ -28,13 +28,13 @@ pub(super) struct Seen {
 pub(super) struct ThreadEnd {
     life: u32,
     thread: String,
-    /// `None`: none of its cycles is there.
+    /// `None` if none of its cycles is there.
     seen: Option<Seen>,
-    /// From its last cycle to the last one of the life.
+    /// Time from its last cycle to the last cycle of the life.
     behind_ns: u64,
 }
 
-/// Where the threads of a life end, each with its name.
+/// The ends of the threads of a life, each with its name.
 pub(super) fn of_life<'a>(
     life: u32,
     threads: impl Iterator<Item = (&'a str, Option<Seen>)> + Clone,
@@ -64,7 +64,7 @@ impl Gaps {
         self.0.get(&(life, thread.into(), first)).map(|(_, reason)| reason.as_str())
     }
 
-    /// What is known to be missing behind the last cycle of a thread that is there.
+    /// What is known to be missing after a thread's last cycle in the recording.
     pub(super) fn tail(&self, end: &ThreadEnd) -> Option<String> {
         let first = end.seen.map_or(0, |seen| seen.last.saturating_add(1));
         let reason = self.reason(end.life, &end.thread, first)?;
@@ -82,7 +82,7 @@ impl Gaps {
     }
 }
 
-/// `" (after reset 1)"`; nothing of the first life.
+/// `" (after reset 1)"`; empty for the first life.
 pub(super) fn after_reset(life: u32) -> String {
     if life > 0 { format!(" (after reset {life})") } else { String::new() }
 }
@@ -112,7 +112,7 @@ fn state(seen: &Seen) -> &'static str {
 }
 
 impl ThreadEnd {
-    /// For programs.
+    /// As JSON for programs.
     pub(super) fn to_json(&self) -> Value {
         let ThreadEnd { life, thread, seen, behind_ns } = self;
         json!({

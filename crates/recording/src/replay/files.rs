@@ -1,5 +1,5 @@
-//! The data files of a recording: unpacked into a folder of their own for as long as the replay
-//! takes, and compared with what stands now where they came from.
+//! The data files of a recording: unpacked into a temporary folder for the time of the replay, and
+//! compared with the current files at their original place.
 
 use std::ffi::OsStr;
 use std::fs::{self, Permissions};
@@ -9,34 +9,34 @@ use std::path::{Path, PathBuf};
 
 use tempfile::{Builder, TempDir};
 
-/// A folder that goes with the replay.
+/// A folder that exists as long as the replay.
 #[derive(Debug)]
 pub(super) struct Unpacked {
-    /// Goes when this does.
+    /// Removes the folder when it is dropped.
     _top: TempDir,
-    /// Where the spec's paths start.
+    /// The folder at which the spec's paths start.
     pub(super) base: PathBuf,
 }
 
 impl Unpacked {
-    /// Unpacks `files`. What has an absolute name stays packed: who names it so wants that very
-    /// file.
+    /// Unpacks `files`. A file with an absolute name is not unpacked: such a name means exactly
+    /// that file.
     ///
     /// # Errors
-    /// In words, what the system says.
+    /// The system's error, in words.
     pub(super) fn new(files: &[(String, Vec<u8>)]) -> Result<Unpacked, String> {
         let cannot = |error: io::Error| {
             format!(
                 "cannot unpack the recording's files: {error}; use --base with a folder of yours"
             )
         };
-        // Nobody else can look into it or write to it.
+        // Closed to other users.
         let mode = Permissions::from_mode(0o700);
         let top = Builder::new().prefix("sinew-replay-").permissions(mode).tempdir();
         let top = top.map_err(cannot)?;
         let relative = || files.iter().filter(|(name, _)| Path::new(name).is_relative());
         let depth = relative().map(|(name, _)| climbs(Path::new(name))).max().unwrap_or(0);
-        // Deep enough that no `..` of a name leads out of the folder.
+        // Deep enough that no `..` in a name leads out of the folder.
         let base = (0..depth).fold(top.path().to_owned(), |base, _| base.join("base"));
         let unpacked = Unpacked { _top: top, base };
         fs::create_dir_all(&unpacked.base).map_err(cannot)?;
@@ -60,7 +60,7 @@ impl Unpacked {
     }
 }
 
-/// The names that a path leads through; one that begins with `.` begins where it stands.
+/// The names along a path. A `.` at the start changes nothing.
 fn steps(path: &Path) -> impl Iterator<Item = &OsStr> {
     path.iter().filter(|name| *name != ".")
 }
@@ -69,7 +69,7 @@ fn is_up(name: &OsStr) -> bool {
     name == ".."
 }
 
-/// How far above its start a path leads on its way.
+/// How far above its start a path leads at its highest point.
 fn climbs(path: &Path) -> usize {
     let (mut depth, mut highest) = (0_i64, 0);
     for name in steps(path) {
@@ -79,7 +79,7 @@ fn climbs(path: &Path) -> usize {
     highest.unsigned_abs() as usize
 }
 
-/// Names of the files that are not in `folder` as they were recorded, each with what is wrong.
+/// Names of the files that are not in `folder` as they were recorded, each with its difference.
 pub(super) fn changed(files: &[(String, Vec<u8>)], folder: &Path) -> Vec<(String, &'static str)> {
     let what = |name: &str, data: &[u8]| {
         let path = folder.join(name);

@@ -1,5 +1,5 @@
-//! The plan that was recorded, made again to know what the messages are, and the plan that is
-//! replayed: the same one, unless parameters or the spec are others.
+//! The recorded plan, made again to know its messages, and the plan that is replayed. Both are the
+//! same unless parameters or the spec were changed.
 
 use std::path::{Path, PathBuf};
 
@@ -11,28 +11,28 @@ use sinew_spec::{Diagnostic, SpecSource, compile, wanted_of};
 use super::files::{Unpacked, changed};
 use crate::recording::Recording;
 
-/// What is to be otherwise than it was.
+/// Changes from the recorded run.
 #[derive(Clone, Debug, Default)]
 pub struct Changes {
     /// `node.parameter` and another value.
     pub overrides: Vec<(String, String)>,
     /// Another spec: its file, its text, and the folder that its paths start from.
     pub spec: Option<(String, String, PathBuf)>,
-    /// The folder that paths start from; else that of the other spec or, if there is none, one that
-    /// has the recorded files.
+    /// The folder at which paths start. Default: the folder of the other spec or, without one, a
+    /// folder with the recorded files.
     pub base: Option<PathBuf>,
 }
 
-/// Why there is nothing to be replayed.
+/// Why nothing can be replayed.
 #[derive(Debug)]
 pub enum Refused {
-    /// In words.
+    /// The reason in words.
     Words(String),
-    /// The text of a spec, and all that is wrong with it.
+    /// The text of a spec, and all its errors.
     Spec(String, Vec<Diagnostic>),
 }
 
-/// Both plans, and where the paths of the one that is replayed start.
+/// Both plans, and the folder at which the paths of the replayed one start.
 #[derive(Debug)]
 pub struct Graphs {
     /// The recorded one.
@@ -40,14 +40,14 @@ pub struct Graphs {
     /// The one that is replayed.
     pub now: Plan,
     pub(super) base: PathBuf,
-    /// What is to be known of data files.
+    /// Notes about data files.
     pub(super) notes: Vec<String>,
     /// Removed when the replay is over.
     _unpacked: Option<Unpacked>,
 }
 
 impl Graphs {
-    /// Where the paths of the graph that is replayed start.
+    /// The folder at which the paths of the replayed graph start.
     pub fn base(&self) -> &Path {
         &self.base
     }
@@ -55,14 +55,14 @@ impl Graphs {
     /// Compiles both.
     ///
     /// # Errors
-    /// If one of them is no graph of this program, or the recorded files cannot be unpacked.
+    /// One of them is no graph of this program, or the recorded files cannot be unpacked.
     pub fn make(recording: &Recording, nodes: &Kinds, changes: Changes) -> Result<Graphs, Refused> {
         let head = recording.head();
         let Changes { overrides: set, spec, base } = changes;
         let kinds = nodes.catalogue();
         let machine = TargetMachine::of(head.cpus.clone());
         let make = |file: &str, text: &str, overrides: &[(String, String)]| {
-            // No recording holds what came from outside: it is read anew.
+            // Recordings do not contain values from outside of the spec, so these are read again.
             let outside = outside::bring(wanted_of(text, overrides), &head.base);
             outside::know(&outside);
             let (images, host) = (&head.images, head.part_of.as_deref());
@@ -98,13 +98,13 @@ impl Graphs {
     }
 }
 
-/// Says which data files are others than the recorded ones: in the folder that is used or, if they
-/// are used as they were recorded, where they came from.
+/// Notes which data files differ from the recorded ones. It compares the files in the folder that
+/// is used or, if the recorded files are used, the files at their original place.
 fn note_files(recording: &Recording, used: Option<&PathBuf>) -> Vec<String> {
     let from = &recording.head().base;
     let folder: &Path = used.unwrap_or(from);
-    // The recording may be from another machine, and its folder no business of this one; and what
-    // an older one calls '.' is the folder of who recorded, which nobody knows.
+    // If the recording is from another machine, its folder means nothing here. In an older
+    // recording '.' means the folder of the user who recorded, which is unknown.
     if used.is_none() && !(folder.is_absolute() && folder.is_dir()) {
         return Vec::new();
     }

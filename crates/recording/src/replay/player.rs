@@ -1,5 +1,5 @@
-//! From the records of all parts to cycles that are carried out: which message belongs to which
-//! thread, where a life of the core begins, where the replay has to end.
+//! From the records of all parts to cycles that are replayed: which message belongs to which
+//! thread, where a life of the core begins, where the replay must end.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
@@ -19,45 +19,45 @@ use crate::read::{self, Extent};
 use crate::recording::{Part, Recording};
 use crate::topics::{Topic, TopicContent, is_beside, topics};
 
-/// Topics that nobody knows are named up to so many.
+/// Most unknown topics that are named.
 const UNKNOWN_MAX: usize = 8;
 
-/// Why a part is not read on.
+/// Why reading a part ends early.
 enum Wrong {
-    /// Nothing can be made of this recording with this program.
+    /// This program cannot replay this recording at all.
     Refused(String),
-    /// The part holds what its writer cannot have written.
+    /// The part contains something that its writer cannot have written.
     Damaged(String),
 }
 
-/// Plays a recording.
+/// Replays a recording.
 pub struct Player<'a> {
     pub(super) recording: &'a Recording,
     pub(super) graphs: &'a Graphs,
     table: &'a Kinds,
     pub(super) threads: Vec<RecordedThread>,
-    /// Those that a recording of this graph has.
+    /// The topics that a recording of this graph has.
     topics: Vec<Topic>,
     onlooker: Option<Onlooker<'a>>,
     until: Option<Until>,
     /// Cycles that started later are left out.
     limit_ns: Option<u64>,
-    /// Threads that have come to the limit.
+    /// Threads that have reached the limit.
     past_limit: BTreeSet<usize>,
-    /// Set when the user has had enough.
+    /// Set when the user wants to stop.
     stop: &'a AtomicBool,
     life: Option<u32>,
-    /// First start and last one in this life, monotonic.
+    /// Start of the first and of the last cycle in this life, monotonic.
     span_ns: Option<(u64, u64)>,
     first_ns: Option<u64>,
-    /// Of the part that is being read: schemas and topics by their numbers.
+    /// For the part that is being read: schemas and topics by their numbers.
     schemas: BTreeMap<u16, Vec<u8>>,
     channels: BTreeMap<u16, usize>,
     gaps: Gaps,
-    /// Where threads end in the recording; empty if not all of it was read.
+    /// The ends of threads in the recording. Empty if not all of it was read.
     pub(super) ends: Vec<ThreadEnd>,
     unknown: BTreeSet<String>,
-    /// What is to be known.
+    /// Notes for the user.
     pub(super) notes: Vec<String>,
     /// Where less was replayed than the recording should hold, and why.
     pub(super) stops: Vec<String>,
@@ -71,7 +71,7 @@ impl<'a> Player<'a> {
     /// Plays `recording` until it ends, or `until`, or until `stop` is set.
     ///
     /// # Errors
-    /// If its graph has no core.
+    /// If the graph has no core.
     pub fn new(
         recording: &'a Recording,
         graphs: &'a Graphs,
@@ -113,7 +113,7 @@ impl<'a> Player<'a> {
         })
     }
 
-    /// Shows the recording to somebody.
+    /// Shows the recording to an observer.
     pub fn show(&mut self, onlooker: Onlooker<'a>) {
         self.onlooker = Some(onlooker);
     }
@@ -126,7 +126,7 @@ impl<'a> Player<'a> {
     /// Plays all parts.
     ///
     /// # Errors
-    /// In words, why nothing more can be made of this recording with this program.
+    /// Why this program cannot replay this recording, in words.
     pub fn play(&mut self) -> Result<(), String> {
         let result = self.recording.parts.iter().try_for_each(|part| match self.is_over() {
             true => Ok(()),
@@ -134,7 +134,7 @@ impl<'a> Player<'a> {
         });
         self.end_life();
         self.end_recording();
-        // The terminal comes back before anything is said.
+        // Releases the terminal before anything is printed.
         self.onlooker = None;
         if !self.unknown.is_empty() {
             let names: Vec<_> = self.unknown.iter().take(UNKNOWN_MAX).cloned().collect();
@@ -188,13 +188,13 @@ impl<'a> Player<'a> {
         Ok(())
     }
 
-    /// What was being put together is not known to be whole.
+    /// Drops the unfinished cycles: they may be incomplete.
     fn damaged(&mut self, number: u32, text: &str) {
         self.threads.iter_mut().for_each(RecordedThread::forget);
         self.stops.push(format!("part {number} is damaged: {text}; it was replayed up to there"));
     }
 
-    /// Says which lives of the core are not there before this one.
+    /// Reports which lives of the core before this one are missing.
     fn miss_lives(&mut self, life: u32) {
         let next = self.life.map_or(0, |life| life.saturating_add(1));
         if life > next {
@@ -206,10 +206,10 @@ impl<'a> Player<'a> {
         }
     }
 
-    /// Starts all nodes anew.
+    /// Starts all nodes again.
     fn begin_life(&mut self, life: u32) -> Result<(), String> {
         let Player { graphs, table, threads, notes, .. } = self;
-        // The second life has nothing to say that the first one has not.
+        // Notes of a later life are the same as those of the first.
         let mut said = Vec::new();
         for thread in threads {
             thread.begin_life(graphs, table, &mut said)?;
@@ -221,7 +221,7 @@ impl<'a> Player<'a> {
         Ok(())
     }
 
-    /// Carries out what is still being put together, and says which threads ended early.
+    /// Replays the cycles that are complete, and reports which threads ended early.
     fn end_life(&mut self) {
         for at in 0..self.threads.len() {
             self.finish(at);
@@ -241,7 +241,7 @@ impl<'a> Player<'a> {
         }
     }
 
-    /// Says what is known to be missing at the ends of threads: a gap may stand in a later life.
+    /// Reports what is known to be missing at the ends of threads: a gap may be in a later life.
     fn end_recording(&mut self) {
         if self.limit_ns.is_some() || self.interrupted {
             self.ends.clear();
@@ -261,12 +261,12 @@ impl<'a> Player<'a> {
             Record::Message { header, data } => self.take_message(header, data)?,
             _ => {}
         }
-        // Relaxed: the flag orders nothing.
+        // Relaxed: the flag protects no other data.
         self.interrupted |= self.stop.load(Ordering::Relaxed);
         Ok(())
     }
 
-    /// Takes notice of a topic: its messages must be what this program's kinds have.
+    /// Adds a topic. Its messages must match those of this program's kinds.
     fn add_topic(&mut self, channel: &Channel) -> Result<(), Wrong> {
         let name = &channel.topic;
         let Some(at) = self.topics.iter().position(|topic| topic.head.name == *name) else {
@@ -313,7 +313,7 @@ impl<'a> Player<'a> {
         taken.map_err(|text| Wrong::Damaged(format!("topic '{name}': {text}")))
     }
 
-    /// Carries out the cycle that thread `at` has put together, if it has one.
+    /// Replays the cycle that thread `at` has put together, if there is one.
     fn finish(&mut self, at: usize) {
         let Some(cycle) = self.threads[at].gathered() else {
             self.threads[at].forget();
@@ -375,7 +375,7 @@ impl<'a> Player<'a> {
     }
 }
 
-/// A life of the core, as its user knows it.
+/// A life of the core, in words for the user.
 fn named(life: u32) -> String {
     if life == 0 { "before its first reset".into() } else { format!("after reset {life}") }
 }

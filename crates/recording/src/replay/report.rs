@@ -1,4 +1,4 @@
-//! What a replay came to, as text and as JSON.
+//! The result of a replay, as text and as JSON.
 
 use std::fmt::Write;
 
@@ -12,22 +12,22 @@ use super::player::Player;
 use super::tally::{First, Largest, Tally, port_name, site_name};
 use super::thread::RecordedThread;
 
-/// Differences of one cycle that are shown one by one; how many more there are is said.
+/// Most differences of one cycle that are shown one by one. The number of the others is shown.
 const SHOWN_MAX: usize = 64;
 
-/// A replay that is over.
+/// The report of a finished replay.
 pub struct ReplayReport<'a> {
     player: &'a Player<'a>,
     plan: &'a Plan,
     file: String,
-    /// Whether differences are to be shown one by one.
+    /// Whether to show differences one by one.
     diff: bool,
-    /// How long it took; `None` at a pace of the user's.
+    /// How long it took; `None` if the user chose the pace.
     taken_s: Option<f64>,
 }
 
 impl<'a> ReplayReport<'a> {
-    /// Of what `player` has played.
+    /// The report of what `player` has replayed.
     pub fn new(player: &'a Player<'a>, diff: bool, taken_s: Option<f64>) -> ReplayReport<'a> {
         let file = player.recording.file.display().to_string();
         ReplayReport { player, plan: &player.graphs.now, file, diff, taken_s }
@@ -41,7 +41,8 @@ impl<'a> ReplayReport<'a> {
         self.player.threads.iter().map(|thread| thread.tally.differing).sum()
     }
 
-    /// Threads of which a cycle was carried out, ports and signals that were compared.
+    /// Numbers of the threads with a replayed cycle, and of the ports and signals that were
+    /// compared.
     fn compared(&self) -> (usize, usize, usize) {
         let threads = self.player.threads.iter().filter(|thread| thread.tally.cycles > 0);
         threads.fold((0, 0, 0), |(threads, ports, signals), thread| {
@@ -55,13 +56,13 @@ impl<'a> ReplayReport<'a> {
         self.cycles() > 0 && self.differing() == 0 && self.player.stops.is_empty()
     }
 
-    /// Recorded time over the time it took, and cycles in a second.
+    /// Recorded time divided by the time it took, and cycles per second.
     fn speed(&self) -> Option<(f64, f64)> {
         let taken_s = self.taken_s.filter(|&taken_s| taken_s > 0.0 && self.cycles() > 0)?;
         Some((self.player.recorded_ns as f64 * 1e-9 / taken_s, self.cycles() as f64 / taken_s))
     }
 
-    /// For people.
+    /// As text for people.
     pub fn to_text(&self) -> String {
         let mut text = String::new();
         self.write_text(&mut text).expect("a string takes all");
@@ -150,7 +151,7 @@ impl<'a> ReplayReport<'a> {
         write_columns(&["", "cycles", "largest difference", "in cycle"], &rows, text)
     }
 
-    /// For programs.
+    /// As JSON for programs.
     pub fn to_json(&self) -> Value {
         let ReplayReport { player, .. } = self;
         let recording = player.recording;
@@ -236,7 +237,7 @@ fn first_json(plan: &Plan, thread: &RecordedThread, first: &First) -> Value {
     })
 }
 
-/// JSON has no numbers but finite ones, and no whole ones beyond those of a double.
+/// JSON has only finite numbers, and integers only as far as a double is exact.
 fn number(number: Number) -> Value {
     match number {
         Number::Unsigned(it) => json!(it),
@@ -251,7 +252,7 @@ fn finite(difference: f64) -> Value {
     if difference.is_finite() { json!(difference) } else { json!("not a number") }
 }
 
-/// Writes rows in columns, the first one to the left.
+/// Writes rows in columns. The first column is aligned to the left.
 fn write_columns(head: &[&str; 4], rows: &[[String; 4]], text: &mut String) -> std::fmt::Result {
     let mut widths = head.map(|cell| cell.chars().count());
     for row in rows {
@@ -268,7 +269,7 @@ fn write_columns(head: &[&str; 4], rows: &[[String; 4]], text: &mut String) -> s
     rows.iter().try_for_each(|row| line(row.each_ref().map(String::as_str)))
 }
 
-/// A difference, its numbers with all their digits.
+/// A row for a difference, its numbers with all digits.
 fn row(plan: &Plan, difference: &Difference) -> [String; 4] {
     let Difference { site, old, new, .. } = *difference;
     let name = site_name(plan, site, at_of(site));
@@ -315,7 +316,7 @@ fn write_inputs(plan: &Plan, first: &First, text: &mut String) -> std::fmt::Resu
     }
 }
 
-/// A field of a frame may have hundreds of bytes.
+/// Shortened: a field of a frame may have hundreds of bytes.
 fn shortened(numbers: &[String]) -> String {
     const FIELD_NUMBERS_MAX: usize = 16;
     match numbers.get(FIELD_NUMBERS_MAX..) {
@@ -333,7 +334,7 @@ fn at_of(site: Site) -> usize {
     }
 }
 
-/// The unit of a signal; fields bear theirs in their names.
+/// The unit of a signal. Fields have their units in their names.
 fn unit(plan: &Plan, site: Site) -> &'static str {
     match site {
         Site::Signal { node, signal, .. } => plan.nodes[node].kind.signals[signal].unit,

@@ -1,4 +1,5 @@
-//! What differs, added up: the first cycle of it in full, of the others how many and how much.
+//! The sum of all differences: the first differing cycle in full, for the others how many and how
+//! much.
 
 use std::collections::BTreeMap;
 
@@ -8,16 +9,16 @@ use sinew_core::replay::{Difference, Number, Site};
 use sinew_core::trace::{Failed, Record, Tap};
 use sinew_spec::plan::{End, Plan};
 
-/// What a thread's comparison came to.
+/// The result of comparing a thread.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
-    /// Cycles that were carried out once more, over all lives of the core.
+    /// Cycles that were replayed, over all lives of the core.
     pub(super) cycles: u64,
-    /// Those of them that differ.
+    /// Replayed cycles that differ.
     pub(super) differing: u64,
-    /// The same by the place of the node.
+    /// Differing cycles, by the place of the node.
     pub(super) by_place: BTreeMap<usize, u64>,
-    /// By field or signal, with the first of its numbers in the key.
+    /// By field or signal. The key has the first of its numbers.
     pub(super) largest: BTreeMap<(usize, Site), Largest>,
     pub(super) first: Option<First>,
 }
@@ -25,12 +26,12 @@ pub(super) struct Tally {
 /// How much a field or signal differs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Largest {
-    /// Cycles in which it does.
+    /// Cycles in which it differs.
     pub(super) cycles: u64,
     last_cycle: u64,
-    /// The greatest absolute difference; infinite where one of both is no number.
+    /// The greatest absolute difference. Infinite if one of both is no number.
     pub(super) difference: f64,
-    /// Which of its numbers had that, and when.
+    /// Which of its numbers had this difference, and in which cycle.
     pub(super) at: usize,
     pub(super) cycle: u64,
 }
@@ -40,21 +41,21 @@ pub(super) struct Largest {
 pub(super) struct First {
     pub(super) cycle: u64,
     pub(super) differences: Vec<Difference>,
-    /// Why it fails now, if it does.
+    /// Why the cycle fails now, if it does.
     pub(super) fault: Option<Fault>,
-    /// How it failed then, if it did.
+    /// How the cycle failed when it was recorded, if it did.
     pub(super) failed: Option<Failed>,
     pub(super) inputs: Inputs,
 }
 
-/// What came into a cycle.
+/// The inputs of a cycle.
 #[derive(Debug)]
 pub(super) struct Inputs {
     pub(super) skipped: u64,
     pub(super) is_stopping: bool,
     /// Port and bytes of each message.
     pub(super) messages: Vec<(End, Vec<u8>)>,
-    /// Ports that had no new one.
+    /// Ports that had no new message.
     pub(super) silent: Vec<End>,
 }
 
@@ -110,7 +111,7 @@ impl Tally {
     }
 }
 
-/// How far two numbers are apart; zeros of both signs are not, though their bits differ.
+/// The distance of two numbers. It is 0 for zeros of different sign, although their bits differ.
 fn distance(old: Number, new: Number) -> f64 {
     let difference = match (old, new) {
         (Number::Unsigned(old), Number::Unsigned(new)) => old.abs_diff(new) as f64,
@@ -120,7 +121,7 @@ fn distance(old: Number, new: Number) -> f64 {
     if difference.is_nan() { f64::INFINITY } else { difference }
 }
 
-/// The site of all numbers of a field or signal, and which of them it was.
+/// The site of the whole field or signal, and the place of the number in it.
 fn whole(site: Site) -> (Site, usize) {
     match site {
         Site::Field { node, port, field, at } => (Site::Field { node, port, field, at: 0 }, at),

@@ -1,5 +1,5 @@
-//! Recordings that nobody would want: written here message by message, with messages of zeros, so
-//! that nothing in them is what the arm would compute; cut, with other bits, of others.
+//! Faulty recordings: written here message by message, with messages of zeros, so that nothing in
+//! them is what the arm would compute; also cut, with changed bits, or of other graphs.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -65,22 +65,22 @@ fn plan() -> Plan {
 /// What is wrong with a recording.
 #[derive(Clone, Default)]
 struct Flaws {
-    /// Metadata that take the place of what is right.
+    /// Metadata that replace the right ones.
     metadata: Vec<(&'static str, &'static str)>,
     spec: Option<&'static str>,
     /// Topic whose messages are one byte too short.
     short: Option<&'static str>,
     left_out: Option<&'static str>,
-    /// A cycle that bears this number instead of its own.
+    /// A cycle, and the number that replaces its own.
     number: Option<(u64, u64)>,
     foreign_topic: bool,
     /// Number of the first cycle.
     first: u64,
     /// Schemas of all topics.
     schema: Option<&'static str>,
-    /// At the end.
+    /// Gaps at the end.
     gaps: Vec<RecordedGap>,
-    /// A thread that has so many cycles fewer at its end.
+    /// A thread, and how many cycles it lacks at its end.
     behind: Option<(usize, u64)>,
 }
 
@@ -189,7 +189,7 @@ fn write_cycle(
     }
 }
 
-/// What became of a replay.
+/// The result of a replay.
 #[derive(Debug)]
 struct Result {
     cycles: u64,
@@ -205,7 +205,7 @@ fn replay(bytes: &[u8], until: Option<Until>) -> std::result::Result<Result, Str
     replay_all(&[bytes], until)
 }
 
-/// The same with several files, of which the first one is named.
+/// The same with several files. The first one is named.
 fn replay_all(files: &[&[u8]], until: Option<Until>) -> std::result::Result<Result, String> {
     let folder = tempfile::tempdir().expect("a folder for temporary files");
     for (at, bytes) in files.iter().enumerate() {
@@ -223,7 +223,7 @@ fn play(file: &Path, until: Option<Until>) -> std::result::Result<Result, String
     let mut player = Player::new(&recording, &graphs, &nodes, until, &stop)?;
     player.play()?;
     let sum = |of: fn(&tally::Tally) -> u64| player.threads.iter().map(|it| of(&it.tally)).sum();
-    // Whatever it came to can be shown.
+    // Every result can be shown.
     let report = ReplayReport::new(&player, true, Some(1.0));
     let (text, json) = (report.to_text(), report.to_json());
     let (cycles, differing) = (sum(|tally| tally.cycles), sum(|tally| tally.differing));

@@ -1,4 +1,4 @@
-//! A recorded thread: its messages put together to cycles, and each cycle carried out once more.
+//! A recorded thread: its messages are put together to cycles, and each cycle is replayed.
 
 use sinew_core::catalogue::Direction;
 use sinew_core::clock::Clock;
@@ -16,23 +16,23 @@ use crate::topics::TopicContent;
 
 /// A recorded thread.
 pub struct RecordedThread {
-    /// In the recorded plan.
+    /// Its id in the recorded plan.
     pub id: ThreadId,
     /// `<domain>/<thread>`.
     pub(super) name: String,
     pub(super) layout: CycleLayout,
     pub(super) taps: Vec<Tap>,
     pub(super) tally: Tally,
-    /// What of this life of the core is there.
+    /// The cycles of this life of the core that are in the recording.
     pub(super) seen: Option<Seen>,
     gathered: Gathered,
-    /// `None` in a life of the core that is not replayed any more.
+    /// `None` if this life of the core is not replayed further.
     replay: Option<Replay>,
-    /// Why it is not.
+    /// Why it is not replayed further.
     pub(super) ended: Option<String>,
 }
 
-/// What there is so far of a cycle.
+/// The part of a cycle that was read so far.
 struct Gathered {
     /// Low half of its number. `None` before the first message.
     sequence: Option<u32>,
@@ -41,13 +41,13 @@ struct Gathered {
     messages: Vec<(bool, Vec<u8>)>,
 }
 
-/// A thread of the plan that is replayed, and what of the recording belongs where in it.
+/// A thread of the replayed plan, and how its parts correspond to the recording.
 struct Replay {
     replayer: Replayer,
     known: Known,
-    /// For each tap the recorded one.
+    /// For each tap the recorded one, if there is one.
     taps: Vec<Option<usize>>,
-    /// For each number of the signals the recorded one.
+    /// For each number of the signals the recorded one, if there is one.
     signals: Vec<Option<usize>>,
     past: Record,
 }
@@ -70,11 +70,11 @@ impl RecordedThread {
         }
     }
 
-    /// Starts the nodes anew, as the core did. What has no counterpart in the other plan goes to
-    /// `notes`.
+    /// Starts the nodes again, as the core did. Parts without a counterpart in the other plan are
+    /// added to `notes`.
     ///
     /// # Errors
-    /// What a node says as it is made.
+    /// The error of a node when it is made.
     pub(super) fn begin_life(
         &mut self,
         graphs: &Graphs,
@@ -96,7 +96,7 @@ impl RecordedThread {
         Ok(())
     }
 
-    /// Finds what belongs together by the names of nodes, ports and signals.
+    /// Finds corresponding parts by the names of nodes, ports and signals.
     fn join(&self, graphs: &Graphs, replayer: Replayer, notes: &mut Vec<String>) -> Replay {
         let Graphs { recorded, now, .. } = graphs;
         let port = |plan: &Plan, tap: &Tap| {
@@ -134,7 +134,7 @@ impl RecordedThread {
         Replay { replayer, known, taps, signals, past }
     }
 
-    /// Output ports and signals that are compared.
+    /// Numbers of output ports and signals that are compared.
     pub(super) fn compared(&self, now: &Plan) -> (usize, usize) {
         let Some(Replay { replayer, known, .. }) = &self.replay else { return (0, 0) };
         let written = |(tap, known): &(&Tap, &bool)| **known && tap.direction == Direction::Out;
@@ -147,7 +147,7 @@ impl RecordedThread {
     /// Takes a message of the cycle that is being put together.
     ///
     /// # Errors
-    /// If it is not what it should be.
+    /// If the message is not what it should be.
     pub(super) fn take(
         &mut self,
         what: TopicContent,
@@ -187,17 +187,17 @@ impl RecordedThread {
         self.gathered.sequence.is_some_and(|gathered| gathered != sequence)
     }
 
-    /// The thread that it has become in the plan that is replayed.
+    /// The corresponding thread in the replayed plan.
     pub(super) fn replayed(&self) -> Option<ThreadId> {
         self.replay.as_ref().map(|replay| replay.replayer.id())
     }
 
-    /// Number of the cycle that is to come next.
+    /// Number of the next cycle.
     pub(super) fn next(&self) -> u64 {
         self.replay.as_ref().map_or(0, |replay| replay.replayer.next_number())
     }
 
-    /// The cycle that was put together, if there is a whole one.
+    /// The cycle that was put together, if it is complete.
     pub(super) fn gathered(&self) -> Option<&RecordedCycle> {
         self.gathered.cycle.as_ref()
     }
@@ -210,14 +210,14 @@ impl RecordedThread {
         self.seen = Some(Seen { first, last, start_ns, is_of_stop });
     }
 
-    /// Begins to put together another cycle.
+    /// Drops the cycle that was put together.
     pub(super) fn forget(&mut self) {
         self.gathered.sequence = None;
         self.gathered.cycle = None;
         self.gathered.messages.iter_mut().for_each(|(is_there, _)| *is_there = false);
     }
 
-    /// Carries out the cycle that was put together, and compares.
+    /// Replays the cycle that was put together, and compares.
     pub(super) fn carry_out(&mut self, now: &Plan) {
         let (Some(replay), Some(cycle)) = (&mut self.replay, &self.gathered.cycle) else { return };
         if self.ended.is_some() {
@@ -259,7 +259,7 @@ impl RecordedThread {
 }
 
 impl Replay {
-    /// Puts what was recorded where it belongs.
+    /// Puts the recorded values into the replayed thread.
     fn restore(&mut self, cycle: &RecordedCycle, messages: &[(bool, Vec<u8>)]) {
         let old = &cycle.past.signals;
         let mut past = cycle.past.clone();
@@ -275,7 +275,7 @@ impl Replay {
     }
 }
 
-/// The thread of the plan that is replayed that a recorded one has become.
+/// The thread in the replayed plan that corresponds to a recorded one.
 fn counterpart(graphs: &Graphs, id: ThreadId) -> Option<ThreadId> {
     let name = &graphs.recorded.domains[id.domain].name;
     let domain = graphs.now.domains.iter().position(|domain| domain.name == *name)?;
@@ -283,7 +283,7 @@ fn counterpart(graphs: &Graphs, id: ThreadId) -> Option<ThreadId> {
     Some(ThreadId { domain, thread: id.thread })
 }
 
-/// Node and signal of each number in the records of a thread, and which of the signal's it is.
+/// For each number in the records of a thread: its node, its signal, and its place in the signal.
 fn signals(plan: &Plan, id: ThreadId) -> Vec<(&str, &'static str, usize)> {
     let nodes = id.nodes(plan).iter().map(|&node| &plan.nodes[node]);
     let rows = nodes.flat_map(|node| node.kind.signals.iter().map(move |row| (node, row)));

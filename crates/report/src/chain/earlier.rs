@@ -1,4 +1,4 @@
-//! What a run observed, read from the report that `sinew run --json` wrote.
+//! The observations of a run, read from the report that `sinew run --json` wrote.
 
 use std::fs::File;
 use std::io::Read;
@@ -10,20 +10,20 @@ use serde_json::{Map, Value};
 use sinew_figures::Machine;
 use sinew_spec::plan::Plan;
 
-/// Largest report, bytes; that of a thousand nodes has less than one.
+/// Largest report, in bytes. The report of a thousand nodes is smaller than one MB.
 const LEN_MAX: u64 = 64 << 20;
-/// What to do about a report of another state of the graph.
+/// What to do about a report of another version of the graph.
 const AGAIN: &str = "the graph was changed, or the run was too short: run it again";
 /// How to get a report.
 const HOW: &str = "write one with 'sinew run --json GRAPH > run.json'";
 
-/// A distribution as the report sums it up, ns; one of which nothing was observed is none.
+/// A distribution as summed up in the report, ns. `None` is used where nothing was observed.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Figures {
     /// Cycles.
     #[serde(rename = "n")]
     pub(crate) count: u64,
-    /// `None` where too few were observed.
+    /// `None` if too few cycles were observed.
     #[serde(rename = "p50")]
     pub(crate) p50_ns: Option<u64>,
     #[serde(rename = "max")]
@@ -39,11 +39,11 @@ pub struct Earlier {
     pub(crate) executions: Vec<Option<Figures>>,
     /// For each domain of the plan, one for each realtime thread.
     pub(crate) jitters: Vec<Vec<Option<Figures>>>,
-    /// Where the run took place.
+    /// The machine of the run.
     pub(crate) machine: Machine,
 }
 
-/// What is read of the file.
+/// The part of the file that is read.
 #[derive(Deserialize)]
 struct Written {
     graph: String,
@@ -57,7 +57,7 @@ struct WrittenThread {
     thread: usize,
     #[serde(default, deserialize_with = "observed")]
     activation_jitter_ns: Option<Figures>,
-    /// Each as [`WrittenNode`].
+    /// Each is a [`WrittenNode`].
     nodes: Value,
 }
 
@@ -68,7 +68,7 @@ struct WrittenNode {
     execution_ns: Option<Figures>,
 }
 
-/// Without a maximum nothing was observed.
+/// A distribution without a maximum means that nothing was observed.
 fn observed<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Figures>, D::Error> {
     let written = Option::<Map<String, Value>>::deserialize(from)?;
     let observed = written.filter(|it| it.get("max").is_some_and(|max| !max.is_null()));
@@ -76,8 +76,8 @@ fn observed<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Figures>, D::Er
 }
 
 impl Earlier {
-    /// Median execution time of each node of the plan, ns, or the maximum where too few were
-    /// observed for one; `None` of a service.
+    /// Median execution time of each node of the plan, ns. If too few cycles were observed for a
+    /// median, the maximum. `None` for a service.
     pub fn executions_ns(&self) -> Vec<Option<u64>> {
         let median = |figures: &Figures| figures.p50_ns.unwrap_or(figures.max_ns);
         self.executions.iter().map(|figures| figures.as_ref().map(median)).collect()
@@ -86,7 +86,8 @@ impl Earlier {
     /// Reads the report in `path`.
     ///
     /// # Errors
-    /// What is wrong with it, and what to do: not there, no report, or not of this graph.
+    /// What is wrong with the file, and what to do: it does not exist, is no report, or is not of
+    /// this graph.
     pub fn read(path: &Path, plan: &Plan) -> Result<Earlier, String> {
         let file = path.display().to_string();
         let wrong = |what: String| format!("{file}: {what}");
@@ -121,7 +122,7 @@ impl Earlier {
 }
 
 impl WrittenThread {
-    /// The execution time of a node; the error is what the report does with it.
+    /// The execution time of a node. The error is a verb that says what is wrong with the report.
     fn execution(&self, name: &str) -> Result<Figures, &'static str> {
         let nodes = Vec::<WrittenNode>::deserialize(&self.nodes).map_err(|_| "lacks")?;
         let node = nodes.iter().find(|node| node.name == name).ok_or("lacks")?;

@@ -1,4 +1,4 @@
-//! A late cycle as it is told.
+//! The report about one late cycle.
 
 use serde_json::{Value, json};
 use sinew_figures::short::span;
@@ -13,11 +13,11 @@ use super::place::{LateCycle, Place};
 #[derive(Debug)]
 pub(crate) struct Judgement {
     pub(crate) cause: Cause,
-    /// The thread that was looked at.
+    /// The thread whose counters were read.
     pub(crate) who: String,
     /// What was counted, or why nothing is known.
     pub(crate) meanwhile: Result<Meanwhile, String>,
-    /// Cycles that were late in the same window.
+    /// The number of cycles that were late in the same window.
     pub(crate) sharing: u64,
 }
 
@@ -25,7 +25,7 @@ pub(crate) struct Judgement {
 #[derive(Clone, Debug)]
 pub(crate) struct Account {
     pub(crate) late_ns: u64,
-    /// All of it in a sentence.
+    /// The whole report in a sentence.
     pub(crate) text: String,
     /// The same in JSON.
     pub(crate) object: Value,
@@ -35,7 +35,7 @@ impl Account {
     pub(crate) fn new(thread: &Thread, late: &LateCycle, judgement: &Judgement) -> Account {
         let (name, cycle, late_ns) = (&thread.name, late.cycle, late.late_ns);
         let Judgement { cause, who, meanwhile, .. } = judgement;
-        // Without feedback it ended at the deadline, not when it had what it waited for.
+        // Without feedback the cycle ended at the deadline, not when the feedback came.
         let by = match late.is_feedback_missing {
             true => format!("without feedback from {}", thread.feedback_words()),
             false => format!("by {}", span(late_ns)),
@@ -79,7 +79,7 @@ fn place(thread: &Thread, late: &LateCycle) -> String {
     }
 }
 
-/// The node that lost the time, if it is one.
+/// The node that lost the time, if a node did.
 fn node<'a>(thread: &'a Thread, late: &LateCycle) -> Option<&'a str> {
     match (late.place, thread.feedback.as_slice()) {
         (Place::Node(at), _) => Some(thread.node(at)),
@@ -88,7 +88,7 @@ fn node<'a>(thread: &'a Thread, late: &LateCycle) -> Option<&'a str> {
     }
 }
 
-/// Between which readings that was counted: what is counted may have another reason in this time.
+/// The two readings between which this was counted: something else in that time may be the reason.
 fn window(judgement: &Judgement) -> String {
     let Judgement { cause, meanwhile: Ok(meanwhile), sharing, .. } = judgement else {
         return String::new();

@@ -1,5 +1,5 @@
-//! Why a cycle was late, as far as the kernel's counters say it: no sentence claims more than they
-//! do. What they do not account for is called unknown.
+//! Why a cycle was late, as far as the kernel's counters show it. No sentence claims more than they
+//! show. A time that they do not explain is called unknown.
 
 use sinew_figures::short::span;
 use sinew_figures::units::counted;
@@ -7,26 +7,26 @@ use sinew_runtime::observer::Meanwhile;
 
 use super::place::Place;
 
-/// Disk or not, a page fault takes some time that is not counted; one that needs no disk is taken
-/// for about as long as this when it is to be judged whether many of them account for a delay.
+/// Every page fault takes some time that is not counted. For one that needs no disk this time is
+/// assumed, when it is judged whether many of them explain a delay.
 const MINOR_FAULT_NS: u64 = 1_000;
 
-/// What accounts for at least half of the time that was lost.
+/// What explains at least half of the lost time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cause {
     /// The thread could run and had no CPU.
     WaitedForCpu,
     /// The host had taken the CPU.
     Host,
-    /// The kernel brought pages.
+    /// The kernel loaded pages.
     PageFaults,
-    /// The kernel saw the node on its CPU all the time.
+    /// The kernel saw the node running on its CPU all the time.
     NodeOnCpu,
-    /// The node was neither on its CPU nor waited for it.
+    /// The node was neither running nor waiting for a CPU.
     NodeAsleep,
     /// The cycle before was late.
     CycleBefore,
-    /// Nothing that is counted.
+    /// Nothing that the counters show.
     Unknown,
     /// The counters could not be read.
     Unread,
@@ -50,7 +50,7 @@ impl Cause {
         Cause::ALL[self as usize].1
     }
 
-    /// The cause, by the counters of a thread that lost `part_ns` at `place`.
+    /// The cause, according to the counters of a thread that lost `part_ns` at `place`.
     pub(crate) fn of(place: Place, part_ns: u64, meanwhile: Option<&Meanwhile>) -> Cause {
         if let Place::CycleBefore(_) = place {
             return Cause::CycleBefore;
@@ -71,14 +71,14 @@ impl Cause {
     }
 }
 
-/// Whether the thread surely used its CPU for less than that.
+/// Whether the thread certainly used its CPU for less than this time.
 fn at_most(meanwhile: &Meanwhile, ns: u64) -> bool {
     let is_complete = meanwhile.is_asleep && !meanwhile.is_cut;
     is_complete && meanwhile.counted.cpu_ns.is_some_and(|cpu_ns| cpu_ns < ns)
 }
 
-/// The cause in words, and what else was counted beyond the usual. `who` is the thread that was
-/// looked at; an error says why its counters could not be read.
+/// The cause in words, and what else was counted beyond the usual. `who` is the thread whose
+/// counters were read. An error says why they could not be read.
 pub(crate) fn words(
     cause: Cause,
     place: Place,
@@ -113,7 +113,7 @@ pub(crate) fn words(
 fn waited(who: &str, Meanwhile { counted: seen, usual, .. }: &Meanwhile) -> String {
     let wait = span(seen.run_delay_ns.unwrap_or(0));
     let mut text = format!("{who} was runnable but waited {wait} for its CPU");
-    // What is usual is of interest only where it is much of the whole.
+    // The usual value is shown only if it is a large part of the whole.
     if let Some(usual_ns) = usual.run_delay_ns.filter(|&ns| Some(ns * 10) >= seen.run_delay_ns) {
         text += &format!(" ({} is usual)", span(usual_ns));
     }
@@ -139,7 +139,7 @@ fn asleep(who: &str, meanwhile: &Meanwhile) -> String {
     )
 }
 
-/// What no counter shows, and what looks like that.
+/// A cause that no counter shows, and what would look the same.
 fn unknown(place: Place, who: &str) -> String {
     let like = match place {
         Place::BeforeFirstNode => {

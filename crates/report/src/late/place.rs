@@ -2,18 +2,18 @@
 
 use crate::stats::Observed;
 
-/// The place.
+/// The part of a cycle in which most of its time was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     /// From the planned release to the start.
     BeforeFirstNode,
-    /// The cycle of this number had not ended when this one was due.
+    /// The cycle with this number had not ended when this one was due.
     CycleBefore(u64),
     /// A node of the thread.
     Node(usize),
-    /// Awaiting feedback that did not come by the deadline.
+    /// Waiting for feedback that did not come by the deadline.
     Feedback,
-    /// Outside the nodes, with all feedback there at last: awaiting it, links, preemption.
+    /// Outside the nodes, although all feedback came in the end: waiting for it, links, preemption.
     Outside,
 }
 
@@ -30,7 +30,7 @@ impl Place {
     }
 }
 
-/// What is planned of a thread.
+/// The planned times of a thread.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Times {
     pub(crate) period_ns: u64,
@@ -41,22 +41,23 @@ pub(crate) struct Times {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LateCycle {
     pub(crate) cycle: u64,
-    /// How far past the deadline it ended; if periods were lost, past that of the first one.
+    /// How far past the deadline the cycle ended. If periods were lost: past the first of their
+    /// deadlines.
     pub(crate) late_ns: u64,
     /// The release that this deadline belongs to, monotonic.
     pub(crate) since_ns: u64,
     pub(crate) place: Place,
-    /// Time lost there.
+    /// Time lost at this place.
     pub(crate) part_ns: u64,
     /// Whether feedback did not come by the deadline, wherever the time was lost.
     pub(crate) is_feedback_missing: bool,
-    /// Place in the thread and execution time of the node that took the longest.
+    /// Index in the thread and execution time of the node that took the longest.
     pub(crate) slowest: (usize, u64),
 }
 
 impl LateCycle {
-    /// `None` if the cycle was in time, or is none of the control loop. `before_ns` is when the
-    /// cycle before it ended.
+    /// `None` if the cycle was in time, or does not belong to the control loop. `before_ns` is the
+    /// end of the cycle before it.
     pub(crate) fn of(observed: &Observed, times: Times, before_ns: u64) -> Option<LateCycle> {
         if observed.is_stopping || !observed.is_overrun && observed.skipped == 0 {
             return None;
@@ -72,7 +73,7 @@ impl LateCycle {
         let before = Place::CycleBefore(observed.cycle.saturating_sub(1));
         let before_part_ns = before_ns.saturating_sub(since_ns);
         let late_start_ns = observed.start_ns.saturating_sub(since_ns.max(before_ns));
-        // Of equal shares the last one is taken: what came first may have caused the rest.
+        // Of equal shares the last one is taken: the first may have caused the others.
         let (_, part_ns, place) = [
             (nodes_ns, slowest.1, Place::Node(slowest.0)),
             (outside_ns, outside_ns, outside),
@@ -92,8 +93,8 @@ mod tests {
 
     const TIMES: Times = Times { period_ns: 1_000, deadline_ns: 1_000 };
 
-    /// Released at 10 000, started so late, with two nodes of which the second takes `node_ns`, and
-    /// `outside_ns` beside them.
+    /// Released at 10 000, started `late_ns` after that, with two nodes. The second takes
+    /// `node_ns`, and `outside_ns` are spent outside of the nodes.
     fn observed(late_ns: u64, node_ns: u64, outside_ns: u64) -> Observed {
         Observed {
             cycle: 10,

@@ -1,4 +1,4 @@
-//! Late cycles of threads that the kernel does not know, or that are this test.
+//! Late cycles of threads that the kernel does not know, or of this test's own thread.
 
 use sinew_core::catalogue::MessageType;
 use sinew_spec::plan::{Delivery, End, Full, Link, Sync, Transport, Wait};
@@ -30,7 +30,7 @@ fn plan() -> Plan {
     plan
 }
 
-/// A cycle whose node took so much longer than the deadline.
+/// A cycle whose node took `over_ns` longer than the deadline.
 fn late(cycle: u64, over_ns: u64) -> Observed {
     let mut observed = fixture::observed(cycle);
     (observed.is_overrun, observed.latency_ns) = (true, 1_000_000 + over_ns);
@@ -115,7 +115,7 @@ fn the_thread_of_the_silent_node_is_looked_at_first() {
 fn a_late_cycle_of_a_watched_thread_tells_its_window() {
     let plan = plan();
     let mut watching = Late::new(&plan);
-    // The first thread of this process plays both.
+    // The first thread of this process plays both threads.
     let (process, mut asked) = (std::process::id(), 0);
     for _ in 0..2 {
         watching.look(|| {
@@ -132,7 +132,7 @@ fn a_late_cycle_of_a_watched_thread_tells_its_window() {
     assert!(meanwhile["window_ns"].is_u64() && meanwhile["minor_faults"].is_u64(), "{json:#}");
     assert_eq!(json["worst"][0]["late_cycles_in_window"], 2);
     assert_eq!(meanwhile["of"], "the thread");
-    // Its release is long past: no reading is older.
+    // Its release is long ago: no reading is older.
     assert_eq!(meanwhile["window_is_cut"], true);
     let text = watching.worst().next().expect("a late cycle");
     assert!(text.contains(" with 2 late cycles, begun after it was due)"), "{text}");

@@ -1,4 +1,4 @@
-//! Latencies of links, from records that were never written by a cycle.
+//! Latencies of links, from made-up records.
 
 use sinew_core::trace::Past;
 use sinew_spec::plan::Link;
@@ -6,7 +6,7 @@ use sinew_spec::plan::Link;
 use super::*;
 use crate::stats::fixture::{self, CONTROL, PLANT};
 
-/// The plan of the fixture with a link between its nodes, released by it.
+/// The plan of the fixture with a link between its nodes; the link releases the reader.
 fn plan(change: impl Fn(&mut Link)) -> Plan {
     let mut plan = fixture::plan();
     plan.links.push(fixture::link(0, 1));
@@ -28,7 +28,7 @@ fn clock() -> Clock {
     Clock::from_rate(1.0)
 }
 
-/// What is seen of these cycles: thread, number, begin, end.
+/// The result for these cycles: thread, number, begin, end.
 fn seen(plan: &Plan, cycles: &[(ThreadId, u64, u64, u64)]) -> (u64, Option<u64>) {
     let mut links = Links::new(plan);
     for &(id, number, begin, end) in cycles {
@@ -62,7 +62,7 @@ fn what_stands_around_a_lost_record_is_not_matched() {
     let plan = plan(|_| {});
     let cycles = [
         (CONTROL, 0, 0, 100),
-        // Cycle 1 was lost: the read at 1105 must not be taken for one of the message of cycle 0.
+        // Cycle 1 was lost: the read at 1105 must not be matched with the message of cycle 0.
         (PLANT, 1, 1105, 1150),
         (CONTROL, 2, 2000, 2100),
         (PLANT, 2, 2103, 2150),

@@ -1,4 +1,4 @@
-//! The report of a run that never was.
+//! The report of a made-up run.
 
 use std::sync::LazyLock;
 

@@ -1,4 +1,4 @@
-//! The report for people: 80 columns, a unit and a count with every figure.
+//! The report for people: 80 columns, with a unit and a count for every figure.
 
 use std::fmt::Write;
 
@@ -14,7 +14,7 @@ use crate::links::LinkStats;
 use crate::stats::ThreadStats;
 
 impl Report<'_> {
-    /// The faults, a line each, for standard error.
+    /// The faults, one line each, for standard error.
     pub fn faults_text(&self) -> String {
         let mut text = String::new();
         for (domain, at) in &self.faults {
@@ -31,7 +31,7 @@ impl Report<'_> {
         text + at.fault.text()
     }
 
-    /// How long the last stop took, and what became of the lives before.
+    /// How long the last stop took, and how the earlier lives ended.
     fn stop_text(&self) -> String {
         let mut text = String::new();
         if let Some(stop) = &self.stop {
@@ -53,7 +53,7 @@ impl Report<'_> {
         text
     }
 
-    /// The whole report but its faults.
+    /// The whole report except its faults.
     pub fn to_text(&self) -> String {
         let mut text = self.head();
         for thread in &self.stats.threads {
@@ -78,7 +78,7 @@ impl Report<'_> {
         text
     }
 
-    /// How it went, in a sentence, with the exit status.
+    /// The result in a sentence, with the exit status.
     fn verdict(&self) -> String {
         let given_up: Vec<_> = self.given_up().collect();
         let not_kept: Vec<_> = self.not_kept().collect();
@@ -209,7 +209,7 @@ impl Report<'_> {
         format!("\nflow nodes; times in us, in the node itself and where it waits\n{head}\n{text}")
     }
 
-    /// How the services fared.
+    /// The state of the services.
     fn services_text(&self) -> String {
         let mut text = String::new();
         for service in &self.services {
@@ -237,7 +237,7 @@ impl Report<'_> {
         text
     }
 
-    /// The last states that were seen: of a domain that died, those before its death.
+    /// The last states that were seen. For a domain that died, those before its death.
     fn signals_text(&self) -> String {
         let mut text = String::new();
         for signal in self.stats.signals().filter(|signal| signal.is_state()) {
@@ -263,7 +263,7 @@ impl Report<'_> {
             let got = format!("{policy} {priority}, {cpu}, {locked_mib:.1} MiB locked");
             wrap_narrow(&mut text, &format!("  {name:<21} "), &got);
         }
-        // What one thread lacks, the others mostly lack too; to say it once is enough.
+        // What one thread lacks, most others lack too. It is enough to say it once.
         let rows = self.privileges.iter();
         let mut missing: Vec<_> =
             rows.flat_map(|(_, asked, obtained)| obtained.missing(asked)).collect();
@@ -306,7 +306,7 @@ fn thread_text(thread: &ThreadStats) -> String {
     text
 }
 
-/// The same of what may have a long name, which then has a line of its own.
+/// The same for something with a long name. The name then has a line of its own.
 fn named_row(text: &mut String, name: &str, times: &Distribution) {
     match name.chars().count() {
         0..=17 => row(text, name, times),
@@ -327,7 +327,7 @@ fn row(text: &mut String, name: &str, times: &Distribution) {
     let _ = writeln!(text, "{:>9}", micros(times.max()));
 }
 
-/// What did not go as planned, if anything.
+/// What did not go as planned. Empty if everything did.
 fn losses(thread: &ThreadStats) -> String {
     let mut parts = Vec::new();
     let (by, totals) = (thread.overruns_by, thread.totals());
@@ -360,7 +360,7 @@ fn losses(thread: &ThreadStats) -> String {
     text
 }
 
-/// Which nodes have allocated in their cycles, if any.
+/// The nodes that have allocated in their cycles, if any.
 fn allocations(thread: &ThreadStats) -> String {
     let nodes = thread.nodes.iter().filter_map(|node| {
         let count = node.allocations().filter(|&count| count > 0)?;

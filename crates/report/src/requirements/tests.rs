@@ -1,4 +1,4 @@
-//! Verdicts on requirements, from figures that were never measured.
+//! Results for requirements, from made-up figures.
 
 use super::*;
 use crate::stats::fixture;

@@ -1,4 +1,4 @@
-//! A plan of two domains and the records of its cycles, for the tests of what a run makes of them.
+//! A plan of two domains and the records of its cycles, for tests of reports.
 
 pub mod status;
 
@@ -79,7 +79,7 @@ pub fn plan() -> Plan {
     }
 }
 
-/// The first port of one node leads to that of another by a queue in shared memory.
+/// A link from the first port of one node to the first port of another: a queue in shared memory.
 pub fn link(from: usize, to: usize) -> Link {
     let end = |node| End { node, port: 0 };
     Link {

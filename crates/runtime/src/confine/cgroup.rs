@@ -1,5 +1,5 @@
-//! A cgroup (version 2) for a domain, below the one that this process stands in. No other one of
-//! the tree is touched, and no foreign process is moved: who else shares our cgroup keeps us from
+//! A cgroup (version 2) for a domain, below the cgroup of this process. No other cgroup of the tree
+//! is touched, and no foreign process is moved: a foreign process in our cgroup keeps us from
 //! limiting anything in it, and the refusal says so.
 //!
 //! A cgroup that hands controllers down holds no processes of its own, so the supervisor steps
@@ -19,10 +19,11 @@ use sinew_spec::plan::ServiceLimits;
 
 use super::line_of;
 
-/// How long the kernel may take to end what was killed in a cgroup before that stays behind. The
-/// next run in the same place removes it, whatever it runs.
+/// How long the kernel may take to end the processes killed in a cgroup. Past this the cgroup stays
+/// behind, and the next run in the same place removes it, whatever graph that runs.
 const EMPTY_NS_MAX: u64 = 1_000_000_000;
-/// Period of the bandwidth controller: the kernel's default. A limit of 50 % is 50 ms of each.
+/// Period of the bandwidth controller: the kernel's default. A limit of 50 % is 50 ms of each
+/// period.
 const CPU_PERIOD_US: u64 = 100_000;
 /// Name of the supervisor's own leaf, after the prefix.
 const SUPERVISOR: &str = "supervisor";
@@ -65,7 +66,7 @@ impl Controller {
     }
 }
 
-/// Why a limit is none.
+/// Why a limit is not in force.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Refusal {
     pub(crate) why: String,
@@ -93,7 +94,7 @@ pub(crate) fn refuse_all(refusal: &Refusal) -> Refusals {
     Controller::ALL.map(|controller| (controller, refusal.clone())).into()
 }
 
-/// The folder of the cgroup that this process stands in.
+/// The folder of the cgroup of this process.
 pub(crate) fn own_folder() -> Result<PathBuf, Refusal> {
     let read = |path: &str| {
         fs::read_to_string(path)
@@ -118,7 +119,7 @@ fn folder_of(mounts: &str, cgroups: &str) -> Result<PathBuf, Refusal> {
     let own = cgroups.lines().find_map(|line| line.strip_prefix("0::"));
     let below = own.and_then(|own| Path::new(own).strip_prefix(root).ok());
     match below.filter(|below| !below.starts_with("..")) {
-        // Joined to nothing, a path gets a slash at its end.
+        // Joining an empty path would put a slash at the end.
         Some(below) if below == Path::new("") => Ok(point.into()),
         Some(below) => Ok(Path::new(point).join(below)),
         None => {
@@ -129,7 +130,8 @@ fn folder_of(mounts: &str, cgroups: &str) -> Result<PathBuf, Refusal> {
     }
 }
 
-/// This process has one place in the tree: who changes it, or counts on it, holds this.
+/// This process has one place in the tree: code that changes the place, or relies on it, holds this
+/// lock.
 fn our_place() -> MutexGuard<'static, ()> {
     static PLACE: Mutex<()> = Mutex::new(());
     // It guards no data, so a panic left nothing half done.
@@ -143,8 +145,8 @@ pub(crate) struct Cgroup {
 }
 
 impl Cgroup {
-    /// Makes one with these limits below our own, `own`, and says what it does not limit. `None`
-    /// if there is none at all.
+    /// Makes a cgroup with these limits below our own, `own`, and returns what it does not limit.
+    /// `None` if no cgroup can be made.
     pub(crate) fn make(
         own: &Path,
         name: &str,
@@ -177,8 +179,8 @@ impl Cgroup {
             Refusal::new(why, DELEGATE)
         })?;
         if controller == Controller::Memory {
-            // Who is pushed out to a disk disturbs everybody. A kernel that does not account for
-            // swap has no such file.
+            // A process that is swapped out to a disk disturbs everybody. A kernel that does not
+            // account for swap has no such file.
             let _ = self.write("memory.swap.max", "0");
             // The nodes of a domain fail together. Kernels before 4.19 have no such file.
             let _ = self.write("memory.oom.group", "1");
@@ -186,7 +188,7 @@ impl Cgroup {
         Ok(())
     }
 
-    /// What a process that is to enter writes its number to.
+    /// The file to which a process writes its number to enter.
     pub(crate) fn entrance(&self) -> io::Result<OwnedFd> {
         let entrance = OpenOptions::new().write(true).open(self.folder.join("cgroup.procs"))?;
         Ok(entrance.into())
@@ -196,7 +198,7 @@ impl Cgroup {
         processes(&self.folder).is_ok_and(|processes| processes.contains(&pid))
     }
 
-    /// Moves a process, with all its threads, into it. One that has ended needs no place.
+    /// Moves a process, with all its threads, into it. A process that has ended needs no place.
     pub(crate) fn take_in(&self, pid: u32) -> io::Result<()> {
         match self.write("cgroup.procs", &pid.to_string()) {
             Err(error) if error.raw_os_error() == Some(Errno::SRCH.raw_os_error()) => Ok(()),
@@ -208,7 +210,7 @@ impl Cgroup {
         line_of(&self.folder.join(file))
     }
 
-    /// What one of its files counts; 0 without the controller, which has such a file.
+    /// A count in one of its files; 0 without the controller that has this file.
     pub(crate) fn count(&self, file: &str, key: &str) -> u64 {
         let text = self.read(file).unwrap_or_default();
         let count = text.lines().find_map(|line| line.strip_prefix(key)?.trim().parse().ok());
@@ -244,7 +246,7 @@ impl Cgroup {
 
 impl Drop for Cgroup {
     fn drop(&mut self) {
-        // Where the kernel cannot, whoever started the processes has killed them.
+        // Where the kernel cannot kill them, the party that started the processes has done so.
         let _ = self.kill();
         self.remove();
         let _place = our_place();
@@ -287,7 +289,7 @@ fn enable(base: &Path, controller: Controller) -> Result<(), Refusal> {
 
 /// Moves this process from `base` into a leaf of its own, if nobody else is there.
 fn step_aside(base: &Path) -> Result<(), Refusal> {
-    // The root of the tree, which alone has no type, may hold processes beside cgroups.
+    // The root of the tree, which alone has no type, may hold processes besides cgroups.
     if !base.join("cgroup.type").exists() {
         return Ok(());
     }
@@ -316,7 +318,7 @@ fn step_aside(base: &Path) -> Result<(), Refusal> {
     }
 }
 
-/// Undoes [`step_aside`], if no cgroup of ours needs it any more and nobody else's stands there.
+/// Undoes [`step_aside`], if no cgroup of ours needs it any more and there is no other one.
 fn step_back(base: &Path) {
     let leaf = base.join(format!("{}{SUPERVISOR}", prefix()));
     if !leaf.exists() || folders(base).iter().any(|folder| *folder != leaf) {
@@ -324,18 +326,19 @@ fn step_back(base: &Path) {
     }
     let control = base.join("cgroup.subtree_control");
     for name in line_of(&control).unwrap_or_default().split_whitespace() {
-        // What cannot be undone keeps us in the leaf, and that is where the next line fails.
+        // If this cannot be undone we stay in the leaf: then the move below fails.
         let _ = write(&control, &format!("-{name}"));
     }
     let back = write(&base.join("cgroup.procs"), &std::process::id().to_string());
     if back.is_ok() {
-        // It holds nobody but us; what is left of it the next run here removes.
+        // It held nobody but us; if it is left over, the next run here removes it.
         let _ = fs::remove_dir(&leaf);
     }
 }
 
-/// Removes what supervisors that were killed have left where this process would have its cgroups.
-/// The killed cannot: a cgroup is removed from outside, when nobody is left in it.
+/// Removes what killed supervisors have left in the place where this process would have its
+/// cgroups. A killed supervisor cannot do that: a cgroup is removed from outside, when nobody is
+/// left in it.
 pub(crate) fn sweep_stale() {
     if let Ok(own) = own_folder() {
         let _place = our_place();
@@ -343,7 +346,7 @@ pub(crate) fn sweep_stale() {
     }
 }
 
-/// Removes what supervisors that were killed have left in `base`.
+/// Removes what killed supervisors have left in `base`.
 fn sweep(base: &Path) {
     for folder in folders(base) {
         let name = folder.file_name().and_then(|name| name.to_str()).unwrap_or_default();
@@ -375,14 +378,14 @@ fn is_busy(error: &io::Error) -> bool {
 /// Waits until a file of the kernel says something new.
 fn await_change(file: &Path, until_ns: u64) {
     let Ok(open) = fs::File::open(file) else { return };
-    // The kernel tells of what changes after the last reading.
+    // The kernel reports changes after the last reading.
     let _ = io::read_to_string(&open);
     let left = timespec(until_ns.saturating_sub(now_ns()).min(EMPTY_NS_MAX / 100));
-    // It tells of ends only; a look now and then finds what was removed below.
+    // It reports ends only; a look now and then finds what was removed below.
     let _ = poll(&mut [PollFd::new(&open, PollFlags::PRI)], Some(&left));
 }
 
-/// The processes that stand in a cgroup itself.
+/// The processes that are in a cgroup itself.
 fn processes(folder: &Path) -> io::Result<Vec<u32>> {
     let text = fs::read_to_string(folder.join("cgroup.procs"))?;
     Ok(text.lines().filter_map(|line| line.parse().ok()).collect())

@@ -1,4 +1,4 @@
-//! What a process really has, as the kernel tells: the files of its cgroup, /proc/PID/limits,
+//! What a process really has, as the kernel reports it: the files of its cgroup, /proc/PID/limits,
 //! /proc/PID/status, and where each of its threads may run. Nothing here is taken from what was
 //! asked.
 
@@ -19,15 +19,15 @@ use super::user::User;
 /// The remedy where somebody undid what we set.
 const CHANGED: &str = "find the program that also writes to the cgroup of the domain";
 
-/// What was found: in words, and how to get what was asked if that is not it.
+/// What was found, in words; and if that is not what was asked, how to get it.
 type Found = (String, Option<String>);
 
 impl Confinement {
     /// What was asked for and what process `pid` of the domain has: a row for each limit of the
     /// spec (`memory`, `cpu`, `processes`, `descriptors`), one for its `cpus`, and one for the
-    /// `user`. A stand-in that bounds less is shown, and is not enough. Reads a handful of small
-    /// files, and asks for each thread where `cpus` are named. A process that has just begun has
-    /// the CPUs of its parent, until it takes its own.
+    /// `user`. A substitute that bounds less is shown, and does not count as enforced. Reads a
+    /// handful of small files, and asks for each thread where `cpus` are named. A process that has
+    /// just begun has the CPUs of its parent, until it takes its own.
     pub fn read_back(&self, pid: u32) -> Vec<LimitStatus> {
         let process = ProcFiles::read(pid);
         let mut rows = vec![];
@@ -80,7 +80,7 @@ impl Confinement {
         }
     }
 
-    /// What limits the process, by the file of the cgroup in which it stands.
+    /// What limits the process, by the file of the cgroup that it is in.
     fn in_cgroup(&self, controller: Controller, process: &ProcFiles) -> Result<String, Refusal> {
         let lacking = |why| Refusal { why, remedy: CHANGED.into() };
         if let Some(refusal) = self.refusals.get(&controller) {
@@ -111,7 +111,7 @@ impl Confinement {
     }
 }
 
-/// What stands in the file of a controller, in words, and whether that is no more than was asked.
+/// What the file of a controller says, in words, and whether that is no more than was asked.
 fn held(controller: Controller, asked: u64, value: String) -> (String, bool) {
     let parsed = match controller {
         // The kernel counts pages, and rounds down.
@@ -141,7 +141,7 @@ fn descriptors(asked: u64, process: &ProcFiles) -> Found {
 }
 
 /// The CPUs on which the threads of a process may run, all together. A thread may keep to some of
-/// them; to others it moves by itself, for nothing but a cpuset holds it.
+/// them. It can move to others by itself, because only a cpuset would hold it.
 fn cpus(asked: &[u32], pid: u32) -> Found {
     let got = match allowed(pid) {
         Ok(got) => got,
@@ -168,7 +168,7 @@ fn allowed(pid: u32) -> io::Result<Vec<u32>> {
         let thread = thread.ok_or_else(|| io::Error::other("a thread without a number"))?;
         match sched_getaffinity(Some(thread)) {
             Ok(set) => all.extend((0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu))),
-            // It has ended meanwhile.
+            // The thread has ended meanwhile.
             Err(Errno::SRCH) => {}
             Err(error) => return Err(error.into()),
         }
@@ -206,7 +206,7 @@ impl ProcFiles {
         line.unwrap_or_default().split_whitespace().filter_map(|it| it.parse().ok()).collect()
     }
 
-    /// Every one of its four numbers must be the user's, and none of its groups anybody else's.
+    /// All four of its numbers must be the user's, and none of its groups may be anybody else's.
     fn runs_as(&self, user: &User) -> Found {
         let (uids, gids) = (self.numbers("Uid:"), self.numbers("Gid:"));
         let groups = self.numbers("Groups:");

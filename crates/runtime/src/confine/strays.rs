@@ -1,5 +1,5 @@
-//! The processes that a domain has started, found by the mark in their environment: for where there
-//! is no cgroup that knows them.
+//! The processes that a domain has started, found by the mark in their environment: used where no
+//! cgroup knows them.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -15,18 +15,19 @@ use sinew_core::clock::{now_ns, timespec};
 /// The variable that the supervisor sets for the process of a domain; its children inherit it.
 pub const MARKER: &str = "SINEW_DOMAIN";
 
-/// So often all processes are looked through: what is killed may have started another one while we
-/// looked elsewhere. Past it whatever starts itself faster than that stays.
+/// How often all processes are looked through: a killed process may have started another one while
+/// we looked elsewhere. Past this, processes that start themselves faster than we look stay.
 const PASSES_MAX: usize = 50;
-/// How long the killed may take to be gone, in all. Past it one of them waits for a device.
+/// How long the killed processes may take to be gone, in all. Past this, one of them waits for a
+/// device.
 const GONE_NS_MAX: u64 = 1_000_000_000;
 
-/// Kills every process whose environment says `SINEW_DOMAIN=marker`, again until none is left; how
-/// many it killed. Never this process. Waits until they are gone, some milliseconds, a second at
-/// most.
+/// Kills every process whose environment says `SINEW_DOMAIN=marker`, again until none is left;
+/// returns how many it killed. Never this process. Waits until they are gone, some milliseconds, a
+/// second at most.
 ///
-/// What a process has replaced its environment with, or belongs to another user than us (unless we
-/// are root), is not seen: a cgroup is the sure way.
+/// A process that has replaced its environment, or that belongs to another user (unless we are
+/// root), is not seen: a cgroup is the sure way.
 pub fn kill_strays(marker: &str) -> usize {
     let mark = format!("{MARKER}={marker}");
     let until_ns = now_ns() + GONE_NS_MAX;
@@ -47,7 +48,7 @@ pub fn kill_strays(marker: &str) -> usize {
     killed.len()
 }
 
-/// The processes that bear the mark, but for this one.
+/// The processes that have the mark, except this one.
 pub(crate) fn find(mark: &[u8]) -> Vec<(i32, OwnedFd)> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
@@ -58,19 +59,19 @@ pub(crate) fn find(mark: &[u8]) -> Vec<(i32, OwnedFd)> {
             return None;
         }
         let stray = pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok()?;
-        // The number may have changed hands before there was a descriptor of it.
+        // Another process may have got the number before the descriptor was opened.
         bears(pid).then_some((pid, stray))
     };
     let own = std::process::id();
     pids.filter(|&pid: &i32| pid.unsigned_abs() != own).filter_map(stray).collect()
 }
 
-/// Whether the environment of a process holds the mark. All processes of a machine are asked at
-/// each end of a service, so it costs as little as it can: `buffer` is used again for each.
+/// Whether the environment of a process holds the mark. All processes of the machine are checked at
+/// each end of a service, so this costs as little as possible: `buffer` is used again for each.
 fn bears(mark: &[u8], pid: i32, buffer: &mut Vec<u8>) -> io::Result<bool> {
     let file = File::open(format!("/proc/{pid}/environ"))?;
     buffer.clear();
-    // A file alone would be asked for its length first, and here it has none.
+    // Without `take` the file would be asked for its length first, and this file has none.
     file.take(u64::MAX).read_to_end(buffer)?;
     Ok(buffer.split(|&byte| byte == 0).any(|entry| entry == mark))
 }
@@ -82,19 +83,19 @@ pub(crate) fn await_end(process: &impl AsFd, until_ns: u64) {
     let _ = poll(&mut [PollFd::new(process, PollFlags::IN)], Some(&left));
 }
 
-/// What a process has started and left behind, sought by its mark. [`kill_strays`] has a thread of
-/// its own, for it looks at every process of the machine.
+/// What a process has started and left behind, and the search for it by its mark. [`kill_strays`]
+/// has a thread of its own, because it looks at every process of the machine.
 pub(crate) enum Strays {
-    /// The other end of the pipe is the thread's, and closes with it: who supervises waits for that
-    /// among all else.
+    /// The thread has the other end of the pipe, which closes when the thread ends: the supervisor
+    /// waits for that along with everything else.
     Sought { thread: JoinHandle<usize>, over: PipeReader },
-    /// So many were killed.
+    /// How many were killed.
     Killed(usize),
 }
 
 impl Strays {
-    /// Has them killed. Where there can be no thread, they may have taken them all: then they are
-    /// killed here and now, and the caller waits, a second at most.
+    /// Has the strays killed. If no thread can be started, the strays may have taken all threads:
+    /// then they are killed at once in the caller's thread, which waits a second at most.
     pub(crate) fn seek(marker: &str) -> Strays {
         Strays::begin(marker.to_owned()).unwrap_or_else(|_| Strays::Killed(kill_strays(marker)))
     }

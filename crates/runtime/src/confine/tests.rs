@@ -210,7 +210,7 @@ fn descriptors_are_limited_and_read_back() {
     let rows = confinement.read_back(shell.id());
     let row = row(&rows, "descriptors");
     assert_eq!((row.got.as_str(), row.enforced), ("32 (RLIMIT_NOFILE)", true));
-    // Who has not started, or is gone, has nothing.
+    // A process that has not started, or is gone, has nothing.
     let rows = confinement.read_back(u32::MAX);
     assert!(rows[0].got.starts_with("unknown: ") && !rows[0].enforced, "{rows:?}");
 }
@@ -335,7 +335,7 @@ fn a_cgroup_knows_also_those_who_hide_and_goes_with_them() {
     }
     wait_until("the shell has ended", || shell.has_ended());
     wait_until("the hidden one has ended", || with_word(&time) == 0);
-    // It serves for the next start as well.
+    // The cgroup serves for the next start as well.
     let again = Shell::start(&confinement, SLEEPS);
     assert!(cgroup.holds(again.id()));
     drop(confinement);

@@ -1,5 +1,5 @@
-//! Another user for a domain: looked up with its groups, and whether we may become it and it may
-//! run this program, before anything is started.
+//! Another user for a domain: looked up with its groups. Before anything is started this checks
+//! that we may become it, and that it may run this program.
 
 use std::ffi::CString;
 use std::fs::Metadata;
@@ -26,7 +26,7 @@ pub(crate) struct User {
 }
 
 impl User {
-    /// The user of domain `domain`, if we may start it as that.
+    /// The user of domain `domain`, if we may start the domain as that user.
     pub(crate) fn find(name: &str, domain: &str) -> io::Result<User> {
         let user = User::look_up(name, domain)?;
         if !user.is_us() {
@@ -35,7 +35,7 @@ impl User {
         Ok(user)
     }
 
-    /// The user of domain `domain`, whoever may become that.
+    /// The user of domain `domain`, whether or not we may become it.
     pub(crate) fn look_up(name: &str, domain: &str) -> io::Result<User> {
         let found = unistd::User::from_name(name)
             .map_err(|errno| refuse(domain, format!("cannot look up user '{name}': {errno}")))?;
@@ -75,7 +75,7 @@ impl User {
         let program = std::env::current_exe()?;
         // The domain starts through /proc/self/exe: the folders on the way do not matter.
         let file = std::fs::metadata("/proc/self/exe")?;
-        // Of an access list only the kernel can judge.
+        // Only the kernel can judge an access list.
         let has_list = getxattr("/proc/self/exe", "system.posix_acl_access", &mut [0; 0]).is_ok();
         if !has_list && !self.may_execute(&file) {
             let (path, mode) = (program.display(), file.mode() & 0o7777);

@@ -1,5 +1,5 @@
-//! The process of a guest domain: the agent. It starts the guest's board, hands on what the
-//! supervisor orders and what the guest says of itself, and ends with it.
+//! The process of a guest domain: the agent. It starts the guest's board, passes on what the
+//! supervisor orders and what the guest says about itself, and ends with the guest.
 
 use std::io;
 use std::time::Duration;
@@ -22,14 +22,14 @@ use super::{Process, at_start, is_orphan, say, system};
 use crate::confine::kill_strays;
 use crate::inject;
 
-/// So often it looks at the guest, whether or not a bell rings.
+/// How often it looks at the guest, whether or not a bell rings.
 const LOOK: Duration = Duration::from_millis(20);
-/// So often it says what the nodes have counted.
+/// How often it prints what the nodes have counted.
 const SAY_NS: u64 = 1_000_000_000;
 
 /// Runs the guest until it is told to stop, faults or ends.
 pub(super) fn run(process: &Process<'_>, domain: &Domain, guest: &Guest) -> Result<(), FaultAt> {
-    // The emulator, which is started from this thread, runs where it does.
+    // The emulator, which is started from this thread, runs on the same CPUs.
     keep_away_from_core(process, domain);
     process.heed_signal()?;
     let memory = adopt(process.launch.open.carve_out.unwrap_or(-1)).and_then(Region::map);
@@ -74,7 +74,7 @@ struct Agent<'a> {
     nodes: Vec<Watched>,
     /// What the guest was told last.
     ordered: Order,
-    /// When to say next what the nodes have counted.
+    /// When to print next what the nodes have counted.
     say_ns: u64,
 }
 
@@ -128,7 +128,7 @@ impl Agent<'_> {
             {
                 self.fault(GuestProgress::Stopped)
             }
-            // It may have read an order that nobody gave: out of memory that it has spoilt.
+            // It may have read an order that nobody gave, from memory that it has spoiled itself.
             end => at_start(Fault::new(Cause::Died, format_args!("{end} without being told to"))),
         }
     }
@@ -144,7 +144,7 @@ struct Watched {
     counts: Vec<String>,
     seen: NodeTally,
     said: NodeTally,
-    /// What is sent to the emulator on purpose, once the node has come to this cycle.
+    /// The signal that a drill sends to the emulator, once the node has reached this cycle.
     signal: Option<(Signal, u64)>,
 }
 
@@ -179,8 +179,8 @@ impl Watched {
         })
     }
 
-    /// Passes on what the guest says of the node: its cycles are its heartbeat. Anything may stand
-    /// there; each figure counts on by what it grew, modulo 2^32.
+    /// Passes on what the guest says about the node: its cycles are its heartbeat. The guest may
+    /// have written anything, so each figure is only raised by its growth, modulo 2^32.
     fn look(&mut self, keeper: &Keeper) {
         let now = keeper.tally(self.place);
         let mut grow = |counter, now: u32, before: u32| {
@@ -201,7 +201,7 @@ impl Watched {
         }
     }
 
-    /// Prints what the node has counted since it was last said, if anything.
+    /// Prints what the node has counted since the last print, if anything.
     fn say(&mut self) {
         let (now, said) = (self.seen, self.said);
         let named = self.counts.iter().zip(now.counters.iter().zip(said.counters));

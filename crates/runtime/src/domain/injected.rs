@@ -1,6 +1,6 @@
-//! Faults on purpose: wrappers around nodes, services and writing ends that let a given fault
+//! Faults on purpose: wrappers around nodes, services and writing ends that make a given fault
 //! happen at a given cycle. There is a wrapper only where an injection names the node or the link;
-//! a run without injections has none and pays nothing.
+//! a run without injections has none, at no cost.
 
 mod link;
 mod node;

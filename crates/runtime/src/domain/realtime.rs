@@ -29,8 +29,8 @@ use super::{Process, at_start, await_end, await_order, system, wake_with_parents
 /// Stack of a realtime thread. It is locked in memory as a whole, so it is not the usual 8 MiB.
 const STACK_BYTES: usize = 512 * 1024;
 
-/// How long threads that hang outlive a stop, beside some periods. It is longer than the parent's
-/// patience, for it is there for a domain whose parent is gone.
+/// How long hanging threads outlive a stop, besides some periods. It is longer than the parent
+/// waits, because it is meant for a domain whose parent is gone.
 const HANG_NS_MAX: u64 = 5_000_000_000;
 
 /// Runs the domain until its threads have ended.
@@ -40,7 +40,7 @@ pub(super) fn run(
     mut ends: Carriers,
 ) -> Result<(), FaultAt> {
     let Process { launch, plan, kinds, board, halt } = process;
-    // What compiled the plan is not needed again, so it need not be locked.
+    // The code that compiled the plan is not needed again, so it need not be locked.
     let_go_of_code();
     let (ready, all_ready) = channel();
     let mut made = Vec::new();
@@ -104,7 +104,7 @@ fn spawn(start: Start, cyclic: Cyclic, halt: Arc<Halt>, ready: Sender<()>) -> io
             let text = format_args!("--strict: {first}");
             halt.fault(at_start(Fault::new(Cause::System, text)));
         }
-        // The main thread waits for this; that it is gone cannot be.
+        // The main thread waits for this; so it cannot be gone.
         let _ = ready.send(());
         let live = || {
             let mut cyclic = cyclic;

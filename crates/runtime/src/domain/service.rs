@@ -37,10 +37,10 @@ use crate::profile::Profiler;
 use crate::service::{Input, Output, Service, ServiceIo};
 use crate::watch::{Shown, Watch};
 
-/// Beside the stop deadline: the parent's patience ends first, if there is a parent.
+/// Added to the stop deadline, so that the parent, if there is one, acts first.
 const GRACE_NS: u64 = 1_000_000_000;
 
-/// The kernel's killer for want of memory comes to services first (-1000 to 1000).
+/// The kernel's out-of-memory killer takes services first (-1000 to 1000).
 const OOM_SCORE_ADJUST: &str = "500";
 
 struct Made {
@@ -61,7 +61,7 @@ pub(super) fn run(process: &Process<'_>, domain: &Domain, ends: Carriers) -> Res
 
 fn carry_out(process: &Process<'_>, domain: &Domain, ends: Carriers) -> Result<(), FaultAt> {
     keep_away_from_core(process, domain);
-    // From the beginning: what a node has started as it was made must not outlive us either.
+    // From the beginning: processes that a node starts while it is made must not outlive us either.
     process.heed_signal()?;
     let (made, crew) = make_all(process, domain, ends)?;
     let (running, all_ended) = channel();
@@ -78,7 +78,7 @@ fn carry_out(process: &Process<'_>, domain: &Domain, ends: Carriers) -> Result<(
     process.halt.reached(BoardState::Ready);
     let patience_ns = domain.stop_deadline_ns + GRACE_NS;
     let ended = await_end(&all_ended, process.halt, process.launch.parent, patience_ns);
-    // What a node has started must not outlive it, also when no parent is left to see to it.
+    // Processes that a node has started must not outlive it, even if no parent is left to end them.
     kill_strays(&process.launch.marker);
     ended
 }
@@ -104,7 +104,7 @@ fn start(
     spawned.map(drop).map_err(system("cannot start a thread"))
 }
 
-/// Makes all nodes. Should one hang as it is made and no parent be left to end that, this process
+/// Makes all nodes. If a node hangs while it is made and no parent is left to end it, this process
 /// ends itself.
 fn make_all(
     process: &Process<'_>,
@@ -149,7 +149,8 @@ fn make_all(
         made.push(node);
     }
     drop(making);
-    // It is gone before the nodes get their threads, whose number may be limited. It cannot panic.
+    // The watching thread is gone before the nodes get their threads, whose number may be limited.
+    // It cannot panic.
     let _ = watch.join();
     Ok((made, crew))
 }
@@ -207,7 +208,7 @@ fn doors(numbers: &[(usize, RawFd)]) -> Result<BTreeMap<usize, OwnedFd>, FaultAt
     doors.map_err(system("cannot open a door to a domain"))
 }
 
-/// Those of a node that carries packets away.
+/// The doors of a node that carries packets away.
 fn relay_doors(process: &Process<'_>) -> Result<RelayDoors, FaultAt> {
     let Process { launch, plan, .. } = process;
     let calls = doors(&launch.open.calls)?.into_iter();
@@ -215,12 +216,12 @@ fn relay_doors(process: &Process<'_>) -> Result<RelayDoors, FaultAt> {
     Ok(RelayDoors { calls, called: doors(&launch.open.called)?.into_values().collect() })
 }
 
-/// Threads of a process with flows beside nodes, workers and those for work that blocks: the main
+/// Threads of a process with flows besides nodes, workers and those for work that blocks: the main
 /// one, one that looks after the workers, one for what ends the run, and some that come and go, as
 /// for an edit of the graph.
 const OTHER_THREADS: usize = 3 + 8;
 
-/// A pool that finds its size leaves `own` threads of the domain's limit alone.
+/// A pool that finds its own size leaves `own` threads of the domain's limit alone.
 fn within(size: PoolSize, limit: Option<u64>, own: usize) -> PoolSize {
     let PoolSize { start, min, max } = size;
     let left = limit.map_or(u64::from(max), |limit| limit.saturating_sub(own as u64));
@@ -228,7 +229,8 @@ fn within(size: PoolSize, limit: Option<u64>, own: usize) -> PoolSize {
     PoolSize { start: start.min(max), min, max }
 }
 
-/// As many workers as the spec says; else as the domain has CPUs; else as the core leaves.
+/// As many workers as the spec says; otherwise as the domain has CPUs; otherwise as the core
+/// leaves.
 fn workers(plan: &Plan, domain: &Domain, cpus: &[u32]) -> usize {
     let own = domain.cpus.as_ref().map(Vec::len);
     domain.flows.workers.map(|workers| workers as usize).or(own).unwrap_or_else(|| {
@@ -238,11 +240,12 @@ fn workers(plan: &Plan, domain: &Domain, cpus: &[u32]) -> usize {
     })
 }
 
-/// A service takes no time from the core: no realtime class, and the CPUs that its spec names, else
-/// others than the core's where there are any. For the calling thread and what it will start: to
-/// be called before there are others.
+/// Keeps a service from taking time from the core: no realtime class, and the CPUs that its spec
+/// names, otherwise CPUs other than the core's where there are any. It acts on the calling thread
+/// and those that it will start, so call it before there are others.
 pub(super) fn keep_away_from_core(process: &Process<'_>, domain: &Domain) {
-    // Who starts the graph with `chrt` does not mean its services. A refusal leaves it as it is.
+    // A user who starts the graph with `chrt` does not mean its services. A refusal changes
+    // nothing.
     let _ = leave_realtime();
     let pinned = domain.cpus.as_deref().map(|cpus| (cpus, run_on(cpus)));
     if let Some((cpus, Err(error))) = &pinned {
@@ -251,14 +254,14 @@ pub(super) fn keep_away_from_core(process: &Process<'_>, domain: &Domain) {
     }
     if !matches!(pinned, Some((_, Ok(())))) {
         let cpus = cpus_beside_core(process.plan, &process.launch.spec.machine.cpus);
-        // As above.
+        // A refusal changes nothing.
         let _ = run_on(&cpus);
     }
-    // As above.
+    // A refusal changes nothing.
     let _ = fs::write("/proc/self/oom_score_adj", OOM_SCORE_ADJUST);
 }
 
-/// Has the calling thread run on these CPUs only; on none, all is left as it is.
+/// Has the calling thread run on these CPUs only; if there are none, it changes nothing.
 fn run_on(cpus: &[u32]) -> io::Result<()> {
     let mut set = CpuSet::new();
     cpus.iter().for_each(|&cpu| set.set(cpu as usize));
@@ -277,9 +280,9 @@ fn cpus_beside_core(plan: &Plan, cpus: &[u32]) -> Vec<u32> {
 }
 
 /// The CPUs that the core leaves to services. If there are none, those where the clock releases no
-/// thread, for cycles begin where it does: a thread that an input releases polls before it is
-/// needed, and sleeps half of its period. That takes priority over services; without it, and
-/// without such CPUs, there is nothing to choose.
+/// thread, because cycles begin where the clock releases one. A thread that an input releases polls
+/// before it is needed, and sleeps half of its period. Sharing its CPU needs threads with priority
+/// over services; without that, and without such CPUs, there is nothing to choose.
 fn left(core: &[&Thread], cpus: &[u32], is_preempted: bool) -> Vec<u32> {
     let without = |is_meant: fn(&Thread) -> bool| {
         let is_taken = |cpu: u32| core.iter().any(|it| it.cpu == Some(cpu) && is_meant(it));

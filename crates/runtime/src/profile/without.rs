@@ -1,13 +1,13 @@
-//! In its place, where this program was built without.
+//! Takes the place of the profiler where this program was built without the feature `profile`.
 
 use std::io;
 use std::os::fd::RawFd;
 
-/// There is none.
+/// There is no profiler.
 pub(crate) enum Profiler {}
 
 impl Profiler {
-    /// Says so; the command line has said it before.
+    /// Always fails; the command line has reported this before.
     pub(crate) fn start(_: RawFd, _: u32) -> io::Result<Profiler> {
         Err(io::Error::other("this program was built without the feature 'profile'"))
     }

@@ -1,4 +1,4 @@
-//! What a run answers to those who ask through its control socket: people and their scripts, and
+//! What a run answers to those that ask through its control socket: people and their scripts, and
 //! its own services.
 
 use sinew_control::status::{EventKind, Phase, cut};
@@ -9,8 +9,8 @@ use super::Run;
 use super::edits::Said;
 
 impl Run {
-    /// Takes what came, and carries out the orders. Who asks what the run looks like is answered
-    /// by [`Run::answer`], once that is known: those are returned.
+    /// Takes the requests that came, and carries out the orders. Returns the peers that asked for
+    /// the status: [`Run::answer`] answers them once the status is known.
     pub(super) fn take_orders(&mut self) -> Vec<PeerId> {
         let mut questions = Vec::new();
         for asked in self.server.receive() {
@@ -18,8 +18,8 @@ impl Run {
                 questions.push(asked.from.id);
                 continue;
             }
-            // A service that observes has them already; another one, which may be of another
-            // user, is not to have them.
+            // A service that observes has the traces already; another service, which may be of
+            // another user, must not have them.
             if asked.request == (Request::Traces {}) && asked.from.service.is_none() {
                 self.hand_traces(asked.from.id);
                 continue;
@@ -41,8 +41,9 @@ impl Run {
         self.server.send(&self.events);
     }
 
-    /// Hands over the traces of the core, for reading only: who reads them disturbs nothing. What
-    /// stands in them goes along, and not the spec, which may hold what came from outside.
+    /// Hands over the traces of the core, for reading only: a reader disturbs nothing. A
+    /// description of their content goes along, but not the spec, which may hold what came from
+    /// outside.
     fn hand_traces(&mut self, peer: PeerId) {
         let layout = RunLayout::of(&self.request.plan, self.request.pace);
         match self.core.shown() {
@@ -131,7 +132,7 @@ impl Run {
         }
     }
 
-    /// Sets parameters, and makes an event of that; what changed.
+    /// Sets parameters, and makes an event of that; returns what changed.
     fn tuned(&mut self, asked: &Incoming, set: &[String], save: bool) -> Result<String, String> {
         let changed = self.set(set, save)?;
         let order = self.by(asked, &changed);
@@ -139,7 +140,7 @@ impl Run {
         Ok(changed)
     }
 
-    /// Takes what a service says of itself, for whoever looks at the run.
+    /// Takes what a service says about itself, for those that look at the run.
     fn show(&mut self, service: usize, said: &Request) {
         match said {
             Request::Figures { nodes } => self.services[service].take_figures(nodes),
@@ -167,7 +168,7 @@ impl Run {
         service.ok_or_else(|| "only a service of the run itself may send this request".into())
     }
 
-    /// Makes an event of what a service says; what became of that.
+    /// Makes an event of what a service says; returns what became of it.
     fn raise(&mut self, service: usize, what: EventKind, text: &str) -> &'static str {
         let service = &mut self.services[service];
         match service.orders.say(what, Some(&service.name), text, &mut self.events) {
@@ -176,15 +177,15 @@ impl Run {
         }
     }
 
-    /// Makes an event of an order; the order in words. It is carried out even if the service that
-    /// gives it asks too much to have all of that kept.
+    /// Makes an event of an order; returns the order in words. The order is carried out even if its
+    /// service asks for so much that not all events of it are kept.
     fn requested(&mut self, asked: &Incoming, what: &str) -> String {
         let order = self.by(asked, what);
         self.tell_order(asked, EventKind::Request, &order);
         order
     }
 
-    /// An order with who gives it.
+    /// An order, and the service that gives it.
     fn by(&self, asked: &Incoming, what: &str) -> String {
         match asked.from.service {
             Some(at) => {

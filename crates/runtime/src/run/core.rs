@@ -26,13 +26,13 @@ use crate::confine::Confinement;
 pub(super) const START_NS_MAX: u64 = 10_000_000_000;
 
 pub(super) struct Core {
-    /// The first ones of the plan.
+    /// The realtime domains, which are the first ones of the plan.
     pub(super) domains: Vec<Domain>,
-    /// Which all of them ring.
+    /// The bell that all of them ring.
     pub(super) bell: Bell,
     /// How often they were started again.
     pub(super) resets: u32,
-    /// Of the first cycle of all; `u64::MAX` before.
+    /// Start of the first cycle of all lives; `u64::MAX` before.
     pub(super) started_ns: u64,
     /// Names of all nodes in the plan that they were started with.
     born: Vec<String>,
@@ -67,7 +67,7 @@ impl Core {
     /// Starts all domains again, in new processes.
     ///
     /// # Errors
-    /// The kernel refuses one of them: then all is as it was.
+    /// The kernel refuses one of them: then everything is as it was.
     pub(super) fn start_again(
         &mut self,
         spawner: &Spawner<'_>,
@@ -110,7 +110,7 @@ impl Core {
         self.ids().map(|id| (id.domain, id.thread, self.thread(id).shown())).collect()
     }
 
-    /// The same as descriptors of their own, for who asks.
+    /// The same traces as descriptors of their own, for a peer that asks.
     pub(super) fn shown(&self) -> io::Result<Vec<OwnedFd>> {
         self.ids().map(|id| self.thread(id).to_show()).collect()
     }
@@ -152,7 +152,7 @@ impl Core {
     pub(super) fn faults(&self, plan: &Plan) -> Vec<(usize, FaultAt)> {
         let fault = |(index, domain): (usize, &Domain)| {
             let mut at = domain.fault()?;
-            // What a domain writes may be anything; and an edit may have moved the node.
+            // A domain may write anything, and an edit may have moved the node.
             let name = at.node.and_then(|node| self.born.get(node));
             at.node = name.and_then(|name| find(plan, name));
             Some((index, at))
@@ -160,7 +160,8 @@ impl Core {
         self.domains.iter().enumerate().filter_map(fault).collect()
     }
 
-    /// An edited graph takes the place of `old`: earlier faults name their nodes in that.
+    /// An edited graph, `new`, takes the place of `old`: from now on earlier faults name their
+    /// nodes in the new one.
     pub(super) fn adopt(&mut self, old: &Plan, new: &Plan) {
         for (_, _, at) in &mut self.earlier_faults {
             at.node = at.node.and_then(|node| find(new, &old.nodes[node].name));

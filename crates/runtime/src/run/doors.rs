@@ -1,5 +1,5 @@
 //! Doors between service domains, through which packets cross: pairs of sockets that outlive the
-//! processes of both sides. A connection that nobody has taken yet waits in one for the next
+//! processes of both sides. A connection that nobody has taken yet waits in the door for the next
 //! process.
 
 use std::collections::BTreeMap;
@@ -18,12 +18,12 @@ pub(super) fn number(region: &Region) -> RawFd {
     region.file().map_or(-1, |file: BorrowedFd<'_>| file.as_raw_fd())
 }
 
-/// By who calls and who is called: the end of each.
+/// By calling and called domain: the end of each.
 #[derive(Default)]
 pub(super) struct Doors(BTreeMap<(usize, usize), (UnixDatagram, UnixDatagram)>);
 
 impl Doors {
-    /// Those of a plan.
+    /// The doors of a plan.
     pub(super) fn open(plan: &Plan) -> io::Result<Doors> {
         let open = |pair| Ok((pair, UnixDatagram::pair()?));
         plan.doors().into_iter().map(open).collect::<io::Result<_>>().map(Doors)

@@ -1,8 +1,8 @@
-//! Edits of a graph that runs: each is compared with it, prepared by every domain whose flow nodes
-//! it changes, then swapped in everywhere or nowhere. A newer one waits until the one under way is
-//! over; of several that wait only the newest counts. None waits for ever: if a domain does not
-//! prepare in time, the edit is refused; if one does not swap in time, it is killed, and starts
-//! again in the edited graph.
+//! Edits of a graph that runs: each edit is compared with the running graph, prepared by every
+//! domain whose flow nodes it changes, then swapped in everywhere or nowhere. A newer edit waits
+//! until the one under way is over; of several that wait only the newest counts. No edit waits for
+//! ever: if a domain does not prepare in time, the edit is refused; if one does not swap in time,
+//! it is killed, and starts again in the edited graph.
 
 use std::collections::BTreeSet;
 use std::mem::take;
@@ -22,18 +22,19 @@ use crate::edition::{Edition, changes};
 /// is refused.
 const PREPARE_NS_MAX: u64 = 10_000_000_000;
 /// How long a domain may take to swap in what it has prepared. It takes microseconds; past this the
-/// domain is ended: others may have swapped, and the edit is not taken back.
+/// domain is killed: others may have swapped, and the edit is not taken back.
 const SWAP_NS_MAX: u64 = 5_000_000_000;
-/// So many names an event tells.
+/// How many names an event lists.
 const NAMES_TOLD_MAX: usize = 8;
 
 #[derive(Default)]
 pub(super) struct Edits {
-    /// Of the newest one that was begun.
+    /// Number of the newest edit that was begun.
     number: u32,
     now: Option<UnderWay>,
     next: Option<Edition>,
-    /// Nodes whose files were edited, of edits that were not taken: they count with the next one.
+    /// Nodes whose files were edited, in edits that were not taken: they count as changed in the
+    /// next edit.
     untaken: BTreeSet<String>,
 }
 
@@ -52,7 +53,7 @@ struct UnderWay {
 struct Part {
     /// Its place among the services.
     service: usize,
-    /// Its process: another one knows nothing of the edit.
+    /// Its process: another process knows nothing of the edit.
     process: u32,
     said: Said,
 }
@@ -61,7 +62,7 @@ struct Part {
 pub(super) enum Said {
     Nothing,
     Prepared,
-    /// Its flows begin in the edited graph; so many end in the one before.
+    /// Its flows begin in the edited graph; this many flows end in the one before.
     Swapped(u64),
 }
 
@@ -72,8 +73,8 @@ impl Edits {
 }
 
 impl Run {
-    /// Offers an edited graph. [`Run::poll`] swaps it in, or refuses it and leaves all as it is: an
-    /// event says which and why.
+    /// Offers an edited graph. [`Run::poll`] swaps it in, or refuses it and leaves everything as it
+    /// is: an event says which of both, and why.
     pub fn edit(&mut self, mut edition: Edition) {
         edition.plan.leave_out_tests();
         if let Some(superseded) = self.edits.next.replace(edition) {
@@ -110,7 +111,7 @@ impl Run {
         let mut parts = Vec::new();
         for domain in domains_of(&changed, [&self.request.plan, &edition.plan]) {
             let service = domain - self.core.domains.len();
-            // One that does not run starts with the newest text, if it comes back.
+            // A service that does not run starts with the newest text, if it comes back.
             let Some(process) = self.services[service].running() else { continue };
             self.services[service].say_edition(self.edits.number, Wish::Prepare);
             parts.push(Part { service, process, said: Said::Nothing });
@@ -119,7 +120,7 @@ impl Run {
         self.prepare(UnderWay { edition: Some(edition), changed, until_ns, parts });
     }
 
-    /// Until every domain is ready for it, or one cannot be.
+    /// Waits until every domain is ready for the edit, or one cannot be.
     fn prepare(&mut self, mut edit: UnderWay) {
         let is_lost = |part: &&Part| self.services[part.service].running() != Some(part.process);
         if let Some(lost) = edit.parts.iter().find(is_lost) {
@@ -150,7 +151,8 @@ impl Run {
         self.finish(edit);
     }
 
-    /// Until every domain has swapped. One that has ended meanwhile starts in the edited graph.
+    /// Waits until every domain has swapped. A domain that has ended meanwhile starts in the edited
+    /// graph.
     fn finish(&mut self, edit: UnderWay) {
         let swaps = |part: &Part| {
             !matches!(part.said, Said::Swapped(_))
@@ -212,8 +214,9 @@ impl Run {
         Ok(Answer::Edition { number: self.edits.number, text, touched, outside })
     }
 
-    /// Keeps what a domain says of the edit under way, if it is of that one and in its turn: what
-    /// is swapped in cannot be refused any more. One that is refused is given up.
+    /// Keeps what a domain says about the edit under way, if it is about that edit and comes in its
+    /// turn: an edit that is being swapped in cannot be refused any more. A refused edit is given
+    /// up.
     pub(super) fn hear(&mut self, service: usize, number: u32, said: Said, refused: Option<&str>) {
         let in_turn = |edit: &&mut UnderWay| edit.edition.is_some() == (said == Said::Prepared);
         let now = self.edits.now.as_mut().filter(|_| number == self.edits.number);

@@ -16,7 +16,7 @@ use super::services::Supervised;
 use super::stop::Stop;
 use super::{Outcome, Run};
 
-/// From the order to run to the first release: so long may a waiting thread take to wake up.
+/// From the order to run to the first release: a waiting thread may take this long to wake up.
 const FIRST_RELEASE_NS: u64 = 3_000_000;
 
 /// How far the core is.
@@ -26,18 +26,18 @@ pub(super) enum Stage {
     Starting { until_ns: u64 },
     /// It runs.
     Running,
-    /// Domain `at` of the plan stops, since `since_ns`. Past the core that is a service.
+    /// Domain `at` of the plan stops, since `since_ns`. After those of the core it is a service.
     Stopping { at: usize, since_ns: u64 },
     /// It has stopped, and can be started again.
     Held,
 }
 
-/// How far the run is, and why it is not further.
+/// How far the run is, and why it stops.
 pub(super) struct Lifecycle {
     pub(super) stage: Stage,
-    /// Once somebody or something wants it.
+    /// Set once somebody or something wants a stop.
     pub(super) stop: Option<Stop>,
-    /// That of the life of the core before.
+    /// The stop of the core's life before this one.
     pub(super) last_stop: Option<StopStatus>,
 }
 
@@ -92,7 +92,7 @@ impl Run {
         if let Some(next) = next {
             next.begin();
             if let Stage::Starting { until_ns } = &mut self.lifecycle.stage {
-                // The realtime domains wait for it, and it has a deadline of its own.
+                // The realtime domains wait for this service, and it has a deadline of its own.
                 *until_ns = now_ns() + START_NS_MAX;
             }
             return;
@@ -101,7 +101,7 @@ impl Run {
         if self.core.domains.iter().all(|domain| domain.state() == BoardState::Ready) {
             self.lifecycle.stage = Stage::Running;
             self.core.order_run(now_ns() + FIRST_RELEASE_NS);
-            // What follows is the same few functions over and over.
+            // From here on only a few functions run, over and over.
             let_go_of_code();
         } else if now_ns() >= until_ns {
             let limit_ms = START_NS_MAX / 1_000_000;
@@ -112,7 +112,7 @@ impl Run {
         }
     }
 
-    /// Makes events of what the realtime domains have come to.
+    /// Makes events of how far the realtime domains have come.
     pub(super) fn tell(&mut self) {
         let is_stopping = matches!(self.lifecycle.stage, Stage::Stopping { .. } | Stage::Held);
         for (domain, planned) in self.core.domains.iter_mut().zip(&self.request.plan.domains) {
@@ -128,12 +128,13 @@ impl Run {
         }
     }
 
-    /// Somebody wants the core to stop. Who says so first is the cause.
+    /// Somebody wants the core to stop. The first one to say so is the cause.
     pub(super) fn want_stop(&mut self, reason: &str) -> &mut Stop {
         self.lifecycle.stop.get_or_insert_with(|| Stop::now(reason))
     }
 
-    /// The same of the run: it ends with the core, and services that end do not come back.
+    /// Somebody wants the run to stop: it ends with the core, and services that end do not come
+    /// back.
     pub(super) fn want_end(&mut self, reason: &str) {
         if !mem::replace(&mut self.want_stop(reason).ends_run, true) {
             // Whatever ends from now on does not come back.
@@ -146,7 +147,7 @@ impl Run {
     }
 
     /// A service says that the job of the run is done, or why it has failed: the run ends with that
-    /// outcome. Who has asked for its end before keeps that from being a job that is done.
+    /// outcome. If somebody has asked for the end before, the job does not count as done.
     pub(super) fn end_job(&mut self, service: usize, error: Option<&str>) {
         let Supervised { at, name, .. } = &self.services[service];
         let (what, text, reason) = match error {
@@ -169,7 +170,7 @@ impl Run {
         stop.failure = stop.failure.take().or(failure);
     }
 
-    /// The core stops once somebody wants it, or it cannot go on.
+    /// The core stops once somebody wants that, or it cannot go on.
     pub(super) fn begin_stopping(&mut self) {
         if !matches!(self.lifecycle.stage, Stage::Starting { .. } | Stage::Running) {
             return;
@@ -201,8 +202,8 @@ impl Run {
         }
     }
 
-    /// The domains of the core stop one after the other, in the order of the plan: who commands
-    /// before who obeys.
+    /// The domains of the core stop one after the other, in the order of the plan: those that
+    /// command before those that obey.
     pub(super) fn stop_core(&mut self) {
         let Stage::Stopping { at, since_ns } = &mut self.lifecycle.stage else { return };
         while self.core.domains.get(*at).is_some_and(|domain| domain.has_ended()) {
@@ -213,7 +214,7 @@ impl Run {
         }
     }
 
-    /// Then, if the run ends, the services do, also one by one.
+    /// After the core, if the run ends, the services stop too, also one by one.
     pub(super) fn stop_services(&mut self) {
         let (first, is_ending) = (self.core.domains.len(), self.is_ending());
         let Stage::Stopping { at, .. } = &mut self.lifecycle.stage else { return };
@@ -227,9 +228,9 @@ impl Run {
         *at = first + place;
     }
 
-    /// When the core is to be looked at although nobody wakes us: before its traces overflow, when
-    /// one of its threads is taken for one that hangs, when a domain that is to be ready or to stop
-    /// has had its time. Nobody reads the traces of a free run meanwhile: they hold all of it.
+    /// When the core must be looked at although nobody wakes us: before its traces overflow, when
+    /// one of its threads counts as hanging, when the time of a domain to be ready or to stop is
+    /// over. The traces of a free run need not be read meanwhile: they hold all of it.
     pub(super) fn core_due_ns(&self) -> u64 {
         let alive = self.core.domains.iter().filter(|domain| !domain.has_ended());
         let watched = alive.filter(|_| self.request.pace == Pace::AsPlanned);
@@ -242,8 +243,8 @@ impl Run {
             }
             Stage::Running | Stage::Held => u64::MAX,
         };
-        // What was due at the last look was acted upon; what comes of it wakes us. What has become
-        // due since then was not: that ends the wait at once.
+        // What was due at the last look has been acted upon, and its effects wake us. What has
+        // become due since then has not: that ends the wait at once.
         let due_ns = watched_ns.flatten().chain([stage_ns]).filter(|&ns| ns > self.looked_ns);
         due_ns.min().unwrap_or(u64::MAX)
     }
@@ -252,8 +253,8 @@ impl Run {
         self.is_ending() && self.core.has_ended() && self.services.iter().all(Supervised::is_over)
     }
 
-    /// The core has stopped: says how, and keeps the services if the graph wants it. To be called
-    /// when the last records were read.
+    /// The core has stopped: says how, and keeps the services if the graph wants it. Call it when
+    /// the last records have been read.
     pub(super) fn hold(&mut self) {
         let is_stopping = matches!(self.lifecycle.stage, Stage::Stopping { .. });
         if !is_stopping || self.core.domains.is_empty() || !self.core.has_ended() {

@@ -1,10 +1,10 @@
-//! The links between domains, opened by the parent; and those that a service has broken: it wrote
-//! over their region what no peer may. The core goes on without them, in this life and the next
-//! ones; that is told once.
+//! The links between domains, opened by the parent; and those that a service has broken by
+//! overwriting their region. The core goes on without them, in this life and the next ones; each is
+//! reported once.
 //!
-//! A new region would have to reach a core that runs: a system call between two cycles, for a
-//! service that was found to write where it must not. So what it has broken stays broken until
-//! the graph is run again.
+//! A new region would have to reach a running core. That would be a system call between two cycles,
+//! for a service that was found to write where it must not. So a broken link stays broken until the
+//! graph is run again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -26,21 +26,21 @@ use super::doors::{Doors, Numbers, number};
 use super::tuning::Tunings;
 use crate::inject;
 
-/// The carriers of all links between domains. Streams are let go once their processes have started:
-/// who keeps the other end of one open would never let its peer see the end. Regions stay: a
-/// service that comes back attaches to the same bytes.
+/// The carriers of all links between domains. Streams are dropped once their processes have
+/// started: if the parent kept an end open, the peer would never see the stream end. Regions stay:
+/// a service that comes back attaches to the same bytes.
 #[derive(Default)]
 pub(super) struct Links {
     writers: BTreeMap<usize, Carrier>,
     readers: BTreeMap<usize, Carrier>,
-    /// By domain, the memory that a guest and the core see; the regions of its links lie there.
+    /// By domain, the memory that a guest and the core see; the regions of its links are in it.
     carve_outs: BTreeMap<usize, Region>,
-    /// Of each link at whose ends a service and a guest sleep: the bell that Linux hears, and the
+    /// For each link at whose ends a service and a guest sleep: the bell that Linux hears, and the
     /// one that the guest hears. They outlive both, as the regions do.
     bells: BTreeMap<usize, [Bell; 2]>,
     pub(super) doors: Doors,
     pub(super) tunings: Tunings,
-    /// Those that a service has broken, as was told.
+    /// The links that a service has broken and that were reported.
     broken: BTreeSet<usize>,
 }
 
@@ -60,8 +60,8 @@ impl Links {
         Ok(links)
     }
 
-    /// New ones for the links inside the core, whose ends a new life makes anew. Those of a service
-    /// stay, and who comes back attaches to the same bytes.
+    /// Opens new carriers for the links inside the core, whose ends a new life makes anew. Those of
+    /// a service stay, and a service that comes back attaches to the same bytes.
     pub(super) fn renew(&mut self, plan: &Plan) -> io::Result<()> {
         self.open_those(plan, |link| {
             !plan.is_service(link.from.node) && !plan.is_service(link.to.node)
@@ -98,7 +98,7 @@ impl Links {
         bells.map(|(&link, [linux, guest])| (link, file(linux), file(guest))).collect()
     }
 
-    /// Where the region of a link lies in the memory of a guest.
+    /// Where the region of a link is in the memory of a guest.
     fn part(&self, plan: &Plan, guest: usize, link: usize) -> io::Result<Region> {
         let rows = guest::rows(plan, guest);
         let row = rows.iter().find(|(at, _)| *at == link).map(|(_, row)| row);
@@ -116,8 +116,8 @@ impl Links {
         self.carve_outs.get(&domain).map(number)
     }
 
-    /// Says to services that nobody reads what they send to the core: one that was killed could
-    /// not.
+    /// Tells services that nobody reads what they send to the core: a killed core could not tell
+    /// them.
     pub(super) fn close_mailboxes(&self, plan: &Plan) {
         let links = plan.links.iter().enumerate();
         let inward =
@@ -126,7 +126,7 @@ impl Links {
             let Some(region) = self.region(plan, at) else { continue };
             let carrier = Carrier::Region(region.clone());
             // A reader closes its link when it is dropped. A region that the service has spoiled
-            // has none, and is the service's affair.
+            // has no reader, and concerns only the service.
             drop((row(link.transport).receiver)(carrier, &LinkShape::of(link)));
         }
     }
@@ -153,7 +153,7 @@ impl Links {
         (writers, readers)
     }
 
-    /// Lets go of the streams, whose ends are with their processes now, and of the memory that the
+    /// Drops the streams, whose ends are with their processes now, and releases the memory that the
     /// regions take here.
     pub(super) fn keep_regions(&mut self) {
         let kept = |_: &usize, carrier: &mut Carrier| match carrier {
@@ -180,7 +180,7 @@ impl Run {
         for (domain, planned) in self.core.domains.iter().zip(&self.request.plan.domains) {
             for (thread, planned) in domain.threads.iter().zip(planned.threads()) {
                 let ends = &thread.counts.links;
-                // Almost always none is: nothing is allocated for that.
+                // Almost always no link is broken: nothing is allocated for that case.
                 if ends.iter().any(|&(_, broken)| broken) {
                     let links = link_ends(&self.request.plan, &planned.nodes);
                     let broken = links.into_iter().zip(ends).filter(|(_, end)| end.1);
@@ -196,19 +196,19 @@ impl Run {
         }
     }
 
-    /// Writes garbage over the region of a link between domains, as a service that has lost its way
-    /// would: for a drill, where the writer itself may never send. Whether the link has a region.
+    /// Writes garbage over the region of a link between domains, as a service with a bug would: for
+    /// a drill, where the writer itself may never send. Returns whether the link has a region.
     pub fn spoil(&self, link: usize) -> bool {
         let region = self.links.region(&self.request.plan, link);
         region.inspect(|region| inject::spoil(region, &mut Rng::with_seed(now_ns()))).is_some()
     }
 
-    /// What is to be said of each link that a service has broken.
+    /// A text for each link that a service has broken.
     pub fn broken_links(&self) -> Vec<String> {
         self.links.broken.iter().map(|&link| self.broken_text(link).1).collect()
     }
 
-    /// Of a link that is broken: the service that has done it, and what becomes of the link.
+    /// For a broken link: the service that has broken it, and what becomes of the link.
     fn broken_text(&self, link: usize) -> (String, String) {
         let plan = &self.request.plan;
         let link = &plan.links[link];

@@ -7,10 +7,11 @@ mod pipe;
 pub(super) use self::memory_file::MemoryFile;
 pub(super) use self::pipe::Pipe;
 
-/// Bytes that one look takes. What more a service writes waits in its pipe; what more a realtime
-/// domain has written is lost and counted. Neither can keep the supervisor from watching.
+/// Bytes that one look takes. If a service writes more, the rest waits in its pipe; if a realtime
+/// domain has written more, the rest is lost and counted. Neither can keep the supervisor from
+/// watching.
 const TAKEN_MAX: usize = 64 * 1024;
-/// Bytes of a line; what is longer becomes two.
+/// Bytes of a line; a longer one becomes two.
 const LINE_MAX: usize = 1000;
 
 #[derive(Debug, Default)]
@@ -28,20 +29,20 @@ impl Lines {
         }
     }
 
-    /// No more comes: what was begun is a line too.
+    /// Nothing more comes: the line that was begun counts as a line too.
     fn finish(&mut self, each: &mut dyn FnMut(&str)) {
         if !self.begun.is_empty() {
             self.end(each);
         }
     }
 
-    /// What follows was lost.
+    /// The bytes that would follow were lost.
     fn forget(&mut self) {
         self.begun.clear();
     }
 
-    /// What is no text becomes replacement characters; control characters would play with the
-    /// terminal of whoever reads it.
+    /// Bytes that are no text become replacement characters; so do control characters, which would
+    /// act on the terminal of the reader.
     fn end(&mut self, each: &mut dyn FnMut(&str)) {
         let line =
             String::from_utf8_lossy(&self.begun).replace(|c: char| c.is_control(), "\u{fffd}");

@@ -19,7 +19,7 @@ use super::{DOMAIN_COMMAND, Origin, RunRequest};
 use crate::confine::{Confinement, MARKER, Strays, await_end, kill_strays};
 use crate::launch::{Launch, Open};
 
-/// How long a run that is dropped waits for the end of a process that it has killed. Only one that
+/// How long a dropped run waits for the end of a process that it has killed. Only a process that
 /// the kernel holds (a broken disk or driver) takes longer, and is left behind.
 const GONE_NS_MAX: u64 = 5_000_000_000;
 
@@ -27,8 +27,8 @@ const GONE_NS_MAX: u64 = 5_000_000_000;
 /// signal, and so no success.
 const STATUS_UNKNOWN: i32 = 0xffff;
 
-/// Sees to it that the kernel keeps how a process has ended until we ask. It does not where whoever
-/// started us has SIGCHLD ignored: then a killed service would look like one that ended in order.
+/// Makes the kernel keep how a process has ended until we ask. It does not keep that if our own
+/// parent had SIGCHLD ignored: then a killed service would look like one that ended in order.
 pub(super) fn keep_endings() -> io::Result<()> {
     // Any handler will do; a process that is waited for by its descriptor needs none.
     signal_hook::flag::register(SIGCHLD, Arc::default()).map(drop)
@@ -39,7 +39,7 @@ pub(super) struct Spawner<'a> {
     pub(super) request: &'a RunRequest,
     pub(super) origin: &'a Origin,
     pub(super) links: &'a Links,
-    /// How often the core was started anew before.
+    /// How often the core was restarted before.
     pub(super) life: u32,
     /// Domain, thread and descriptor of each trace of the core, for reading only: for services that
     /// observe.
@@ -47,8 +47,8 @@ pub(super) struct Spawner<'a> {
 }
 
 impl Spawner<'_> {
-    /// Starts the process of domain `at`, with a board of its own: what is left of the process
-    /// before is not heard. It is given what is `open`, and its links.
+    /// Starts the process of domain `at`, with a board of its own, so that nothing left of the
+    /// process before is heard. The process gets what is in `open`, and its links.
     pub(super) fn spawn(
         &self,
         at: usize,
@@ -96,7 +96,7 @@ impl Spawner<'_> {
 pub(super) struct Process {
     child: Child,
     pidfd: OwnedFd,
-    /// In the environment of all that descend from it.
+    /// The mark in the environment of all its descendants.
     marker: String,
     ended: Option<ExitStatus>,
     pub(super) started_ns: u64,
@@ -128,7 +128,7 @@ impl Process {
         sinew_core::sys::keep_open(&mut command, open);
         confinement.apply(&mut command);
         let mut child = command.spawn()?;
-        // A domain outside its bounds runs all the same, and its status says so.
+        // A domain outside its bounds runs anyway, and its status says so.
         let _ = confinement.entered(child.id());
         let pidfd = pidfd_open(Pid::from_child(&child), PidfdFlags::empty());
         let pidfd = pidfd.inspect_err(|_| end(&mut child))?;
@@ -144,7 +144,8 @@ impl Process {
         self.ended
     }
 
-    /// Looks whether it has ended; `true` when it just has. The others of its group die with it.
+    /// Looks whether it has ended; `true` when it just has. The other processes of its group die
+    /// with it.
     pub(super) fn reap(&mut self) -> bool {
         if self.ended.is_some() {
             return false;
@@ -152,11 +153,12 @@ impl Process {
         let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         match waitid(WaitId::PidFd(self.pidfd.as_fd()), look) {
             Ok(None) => return false,
-            // Before its number is free for another one. Nobody there is what is wanted.
+            // This happens before its number is free for another process. It is fine if nobody is
+            // left in the group.
             Ok(Some(_)) => {
                 let _ = kill_process_group(Pid::from_child(&self.child), Signal::KILL);
             }
-            // It has ended, and its number may be another's by now.
+            // It has ended, and its number may be that of another process by now.
             Err(_) => {}
         }
         self.ended = Some(self.child.wait().unwrap_or(ExitStatus::from_raw(STATUS_UNKNOWN)));
@@ -171,7 +173,7 @@ impl Process {
         }
     }
 
-    /// Has killed what it has started, wherever that went.
+    /// Has the processes that it has started killed, wherever they went.
     pub(super) fn seek_strays(&self) -> Strays {
         Strays::seek(&self.marker)
     }

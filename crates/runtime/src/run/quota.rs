@@ -1,22 +1,22 @@
-//! How many events one that speaks can make in a time. One that writes or asks without end must not
-//! drive out what the others have to say.
+//! How many events one speaker can make in a time. A speaker that writes or asks without end must
+//! not drive out what the others have to say.
 
 use sinew_control::status::{EventKind, Events};
 
-/// So many a second are kept; what is more is counted, and the count told.
+/// How many events a second are kept; further ones are counted, and the count is reported.
 const EVENTS_PER_S_MAX: u64 = 50;
 const S_NS: u64 = 1_000_000_000;
 
-/// What somebody has to say, no more than is bearable.
+/// Limits what one speaker may say.
 pub(super) struct Quota {
     /// What it is counted in, in the plural.
     what: String,
-    /// So many are kept in each time of this length.
+    /// How many are kept in each time of length `time_ns`.
     most: u64,
     time_ns: u64,
     /// End of the time under way.
     until_ns: u64,
-    /// So many in it.
+    /// How many there were in that time.
     count: u64,
 }
 
@@ -26,12 +26,12 @@ impl Quota {
         Quota::new(what.into(), EVENTS_PER_S_MAX, S_NS)
     }
 
-    /// So many in so long.
+    /// `most` events in `time_ns`.
     pub(super) fn new(what: String, most: u64, time_ns: u64) -> Quota {
         Quota { what, most, time_ns, until_ns: 0, count: 0 }
     }
 
-    /// If the time is over, says how much was left out in it.
+    /// If the time is over, reports how much was left out in it.
     pub(super) fn look(&mut self, now_ns: u64, name: &str, events: &mut Events) {
         if now_ns >= self.until_ns {
             self.tell(name, events);
@@ -39,7 +39,7 @@ impl Quota {
         }
     }
 
-    /// Says how much was left out since that was said last, and begins anew.
+    /// Reports how much was left out since the last report, and starts again from 0.
     pub(super) fn tell(&mut self, name: &str, events: &mut Events) {
         let over = self.count.saturating_sub(self.most);
         if over > 0 {
@@ -57,13 +57,13 @@ impl Quota {
         self.count += count;
     }
 
-    /// Counts one; whether it is kept.
+    /// Counts one event; returns whether it is kept.
     pub(super) fn takes_one(&mut self) -> bool {
         self.count(1);
         !self.is_over()
     }
 
-    /// Makes an event of it; whether it is kept.
+    /// Makes an event of it; returns whether it is kept.
     pub(super) fn say(
         &mut self,
         what: EventKind,

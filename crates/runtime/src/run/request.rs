@@ -16,9 +16,9 @@ pub struct RunRequest {
     pub spec: Spec,
     /// The plan that was made of it.
     pub plan: Plan,
-    /// Whether a privilege that is refused is a fault.
+    /// Whether a refused privilege is a fault.
     pub strict: bool,
-    /// How fast it goes.
+    /// How fast the run goes.
     pub pace: Pace,
     /// Faults that are to happen, for drills.
     pub injections: Vec<Injection>,

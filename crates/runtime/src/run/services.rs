@@ -13,8 +13,8 @@ use sinew_spec::plan::Plan;
 pub(super) use self::supervised::Supervised;
 use crate::confine::Confinement;
 
-/// The service domains of the plan, its last ones, not started yet; with the last ones of all
-/// bounds.
+/// The service domains of the plan, its last ones, not started yet; each with its bounds, which are
+/// the last ones of all bounds.
 pub(super) fn of(
     bounds: &mut dyn Iterator<Item = Confinement>,
     plan: &Plan,

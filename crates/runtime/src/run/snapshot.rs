@@ -1,4 +1,4 @@
-//! What a run looks like at a moment: what its supervisor knows, for whoever asks.
+//! What a run looks like at a moment: what its supervisor knows, for those that ask.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -114,8 +114,8 @@ impl Run {
         self.core.resets
     }
 
-    /// Process of each domain, in the order of the plan; `None` of a service that has none now, and
-    /// of a core that is held.
+    /// Process of each domain, in the order of the plan; `None` for a service that has none now,
+    /// and for a core that is held.
     pub fn pids(&self) -> Vec<Option<u32>> {
         let is_held = self.lifecycle.stage == Stage::Held;
         let id = |domain: &Domain| (!is_held).then(|| domain.process.id());
@@ -143,8 +143,7 @@ impl Run {
         self.services.iter().map(state).collect()
     }
 
-    /// Of the CPU profiles that were asked for, in words, those that are incomplete; to be called
-    /// at the end.
+    /// A text for each CPU profile that was asked for and is incomplete; call it at the end.
     pub fn profiles_lack(&self) -> Vec<String> {
         self.services.iter().filter_map(Supervised::profile_lacks).collect()
     }
@@ -154,7 +153,7 @@ impl Run {
         self.core.ids().fold(0, |sum, id| sum.saturating_add(self.records_lost_of(id)))
     }
 
-    /// The same of one thread of the core.
+    /// The same for one thread of the core.
     pub fn records_lost_of(&self, id: ThreadId) -> u64 {
         let thread = self.core.domains.get(id.domain).and_then(|it| it.threads.get(id.thread));
         thread.map_or(0, |thread| thread.records_lost_ever())
@@ -165,9 +164,9 @@ impl Run {
         &self.core.earlier_faults
     }
 
-    /// What went wrong, by domain; the domain that reported first is not known, the order is that
-    /// of stopping. A service's faults are events, unless there is no core: then a service that has
-    /// failed for good is the graph's fault. A job that has failed is one always.
+    /// What went wrong, by domain; it is not known which domain reported first, so the order is
+    /// that of stopping. A service's faults are events, unless there is no core: then a service
+    /// that has failed for good is the graph's fault. A failed job is always a fault.
     pub fn faults(&self) -> Vec<(usize, FaultAt)> {
         let lost = |service: &Supervised| {
             let loss = service.loss().filter(|_| self.core.domains.is_empty())?;
@@ -250,7 +249,7 @@ impl Run {
         self.services.get(domain.checked_sub(self.core.domains.len())?)
     }
 
-    /// What is told of any domain.
+    /// The status that every domain has.
     fn domain_status(
         &self,
         at: usize,
@@ -302,7 +301,7 @@ impl Run {
         let state = |node: &usize| {
             let node = &plan.nodes[*node];
             let status = *service.flows.get(&node.name)?;
-            // One without any port has no packets to count.
+            // A node without any port has no packets to count.
             node.kind.ports.first()?;
             let is_source = !node.kind.ports.iter().any(|port| port.direction == Direction::In);
             Some(NodeState { name: node.name.clone(), is_source, status })
@@ -314,7 +313,7 @@ impl Run {
         let plan = self.plan();
         let mut all: Vec<LinkStatus> =
             (0..plan.links.len()).map(|at| self.link_status(at)).collect();
-        // What the threads of the core say of their ends.
+        // What the threads of the core say about their ends.
         for (id, _, _) in self.threads() {
             let nodes = &plan.domains[id.domain].threads()[id.thread].nodes;
             let counted = &self.core.thread(id).counts.links;
@@ -328,9 +327,9 @@ impl Run {
         all
     }
 
-    /// What the node at this end has counted for the link: a service counts for all its links, so
-    /// that is known if it has no other one like it. In the core nothing is counted before the
-    /// first cycle.
+    /// What the node at this end has counted for the link: a service counts for all its links
+    /// together, so the count is known only if it has no other link of this direction. In the core
+    /// nothing is counted before the first cycle.
     fn counted(&self, end: End, at_end: impl Fn(&Link) -> usize) -> Option<[u64; 4]> {
         let plan = self.plan();
         let node = &plan.nodes[end.node];

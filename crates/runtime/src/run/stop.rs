@@ -1,4 +1,4 @@
-//! How long a stop takes: from whoever asked for it to safe outputs, and to rest. Read off the
+//! How long a stop takes: from the request to safe outputs, and to rest. The times come from the
 //! records that the cycles leave behind.
 
 use sinew_control::status::{DomainStop, StopStatus, cut};
@@ -20,7 +20,7 @@ pub(super) struct Stop {
     pub(super) finished: bool,
     /// Why the job has failed, as the service of this domain of the plan says.
     pub(super) failure: Option<(usize, FaultAt)>,
-    /// Whether its end was told of.
+    /// Whether the end of the stop was reported.
     told: bool,
 }
 
@@ -31,7 +31,7 @@ impl Stop {
         Stop { reason, asked_ns, ends_run: false, finished: false, failure: None, told: false }
     }
 
-    /// From there to `ns`. What a domain writes may be anything.
+    /// Time from the request to `ns`. A domain may write anything.
     fn until_us(&self, ns: u64) -> i64 {
         let us = (i128::from(ns) - i128::from(self.asked_ns)) / 1000;
         us.clamp(i64::MIN.into(), i64::MAX.into()) as i64
@@ -44,7 +44,7 @@ impl Run {
         let Some(stop) = &self.lifecycle.stop else { return self.lifecycle.last_stop.clone() };
         let domains = 0..self.core.domains.len();
         let domains: Vec<_> = domains.filter_map(|at| self.domain_stop(stop, at)).collect();
-        // `None` of one of them is `None` of all.
+        // `None` for one of them is `None` for all.
         let last = |of: fn(&DomainStop) -> Option<i64>| {
             domains.iter().map(of).collect::<Option<Vec<_>>>()?.into_iter().max()
         };
@@ -57,7 +57,7 @@ impl Run {
         })
     }
 
-    /// It, once after the core has stopped.
+    /// The status of the stop, given once after the core has stopped.
     pub(super) fn stop_to_tell(&mut self) -> Option<StopStatus> {
         let stop = self.lifecycle.stop.as_mut().filter(|stop| !stop.told)?;
         stop.told = true;
@@ -82,8 +82,8 @@ impl Run {
     }
 
     /// Since when the outputs of a thread are safe: because it has put the safe values there and
-    /// kept them, or because all who command it stop. What has ended before it was at rest obeys
-    /// nobody; and what a node that has failed itself drives is in nobody's hands.
+    /// kept them, or because all threads that command it stop. A thread that has ended before it
+    /// was at rest obeys nobody; and nobody controls what a failed node itself drives.
     fn safe_ns(&self, id: ThreadId) -> Option<u64> {
         let plan = &self.request.plan;
         let counts = &self.core.thread(id).counts;
@@ -98,7 +98,7 @@ impl Run {
             return counts.safe_since_ns;
         }
         let stopping = commanders(plan, id).map(|from| {
-            // When a guest that commands it stops is none of ours to see.
+            // We cannot see when a guest that commands it stops.
             let is_core = plan.domains[from.domain].realtime().is_some();
             if is_core { self.core.thread(from).counts.stopping_since_ns } else { None }
         });

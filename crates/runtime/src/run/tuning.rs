@@ -1,10 +1,10 @@
-//! Parameters that change while the core runs: what is asked for is held against the limits of the
-//! table, then against what the node's kind says to all of its values, and only then written where
-//! the node's thread looks between two cycles. All new values of a node arrive at once; those of
-//! several nodes may arrive in different cycles.
+//! Parameters that change while the core runs: new values are checked against the limits of the
+//! table, then by the node's kind, which sees all values of the node together. Only then are they
+//! written where the node's thread looks between two cycles. All new values of a node arrive at
+//! once; those of several nodes may arrive in different cycles.
 //!
-//! The newest values outlive the core: after a reset its first cycle begins with them, also with
-//! those that were set while there was none.
+//! The newest values outlive the core: after a reset the first cycle of the core begins with them,
+//! also with those that were set while there was no core.
 
 mod save;
 
@@ -35,9 +35,9 @@ const SAVES_MAX: usize = 16;
 #[derive(Default)]
 pub(super) struct Tunings {
     all: Vec<Tuned>,
-    /// Who makes nodes, and so knows what they take.
+    /// Asks the code that makes nodes, and so knows what they accept.
     try_values: Option<TryValues>,
-    /// Once something was to be written to the spec.
+    /// Set once something was to be written to the spec.
     saver: Option<Saver>,
 }
 
@@ -49,24 +49,24 @@ pub type TryValues =
 /// The name of a node, and where its new values go.
 struct Tuned {
     node: String,
-    /// Not that of a link: one would take nothing while no core is there, and the next life of the
-    /// core is to find what came last.
+    /// Not the sender of a link: that would take nothing while there is no core, and the next life
+    /// of the core must find the newest values.
     writer: latest::Writer<Region>,
     reader: Carrier,
     /// What the text of the spec says, as far as is known here: an edited one that still says it
     /// changes nothing of what was set.
     written: Vec<ParameterValue>,
-    /// What it said before, by the place of the parameter, until an edit has what it says now: who
-    /// reads the file may have read it between two saves.
+    /// What the text said before, by the place of the parameter, until an edit contains what it
+    /// says now: a reader of the file may have read it between two saves.
     older: Vec<(usize, ParameterValue)>,
-    /// What that of the edit under way says.
+    /// What the text of the edit under way says.
     offered: Vec<ParameterValue>,
 }
 
-/// Values that were to be written, and why they are not, if so.
+/// Values that were to be written, and, if they were not, why.
 type Saved = (Vec<String>, Result<(), String>);
 
-/// Who writes values to the spec, in the order in which they were set.
+/// The thread that writes values to the spec, in the order in which they were set.
 struct Saver {
     settings: SyncSender<Vec<String>>,
     saved: Receiver<Saved>,
@@ -90,7 +90,8 @@ impl Tunings {
             let shape = LinkShape::tuning(port.message);
             let (_, reader) = (of_memory.open)(&shape)?;
             let region = reader.region().ok_or_else(|| io::Error::other("a bug: no memory"))?;
-            // As the receiver has it: without a park, nothing but this follows from the shape.
+            // The same layout as the receiver's: without parking, nothing else follows from the
+            // shape.
             let layout = Shape::latest(port.message.size, port.message.hash);
             let writer = latest::Writer::attach(region.clone(), &layout);
             let writer = writer.map_err(|error| io::Error::other(error.to_string()))?;
@@ -139,7 +140,7 @@ impl Tunings {
         }
     }
 
-    /// These are in the text of the spec now.
+    /// Notes that these values are in the text of the spec now.
     fn wrote(&mut self, plan: &Plan, settings: &[String]) {
         for (name, parameter, text) in settings.iter().filter_map(|setting| parts(setting).ok()) {
             let node = plan.nodes.iter().find(|node| node.name == name);
@@ -171,14 +172,15 @@ fn in_both<'a>(
 }
 
 impl Saver {
-    /// Writes to this spec what it is told, and rings when that is done or cannot be.
+    /// Starts the thread that writes to this spec what it is told, and rings when that is done or
+    /// has failed.
     fn start(file: PathBuf, bell: Bell) -> io::Result<Saver> {
         let (settings, wanted) = mpsc::sync_channel::<Vec<String>>(SAVES_MAX);
         let (outlet, saved) = mpsc::channel();
         let work = move || {
             for settings in wanted {
                 let outcome = save::to_spec(&file, &settings);
-                // Who has no run any more reads no log of it.
+                // If the run is gone, nobody reads the outcome.
                 let _ = outlet.send((settings, outcome));
                 bell.ring();
             }
@@ -204,12 +206,12 @@ impl Run {
         nodes.flat_map(|node| tunables_of(&plan.nodes[node])).collect()
     }
 
-    /// Sets parameters: `NODE.PARAMETER=VALUE` each. All of them, or none; what was changed, in
-    /// words. With `save` they are also written to the spec, on a thread of its own: an event tells
-    /// what came of it.
+    /// Sets parameters: `NODE.PARAMETER=VALUE` each. All of them are set, or none; returns what was
+    /// changed, in words. With `save` they are also written to the spec, on a separate thread: an
+    /// event tells the outcome.
     ///
     /// # Errors
-    /// The first that is wrong, and what to do.
+    /// The first setting that is wrong, and what to do.
     pub(super) fn set(&mut self, settings: &[String], save: bool) -> Result<String, String> {
         if self.is_ending() {
             return Err("the graph is stopping, and its core takes no new values".into());
@@ -273,7 +275,7 @@ impl Run {
         made.map_err(|fault| format!("node '{name}' refuses the new values: {fault}"))
     }
 
-    /// Hands new values to the node; what changed, a piece for each.
+    /// Hands new values to the node; returns what changed, a piece for each.
     fn send(&mut self, wanted: Wanted) -> Result<Vec<String>, String> {
         let node = &mut self.request.plan.nodes[wanted.node];
         let port = node.tuning.ok_or("a bug: the node cannot be tuned")?;
@@ -290,7 +292,7 @@ impl Run {
         Ok(said)
     }
 
-    /// Has the spec's file changed: nobody waits for a disk here.
+    /// Has another thread change the spec's file: this one does not wait for a disk.
     fn save(&mut self, settings: &[String]) -> Result<(), String> {
         if self.links.tunings.saver.is_none() {
             let file = PathBuf::from(&self.request.spec.file);
@@ -400,7 +402,7 @@ fn tunables_of(node: &Node) -> impl Iterator<Item = Tunable> + '_ {
     })
 }
 
-/// As the spec writes it.
+/// The value as the spec writes it.
 fn value_text(value: &ParameterValue) -> String {
     match value {
         ParameterValue::Bool(value) => value.to_string(),

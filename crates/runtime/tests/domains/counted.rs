@@ -11,7 +11,7 @@ use sinew_runtime::run::{Outcome, Run};
 
 use crate::{HANGS_AFTER, request, signal, two_domains};
 
-/// Far longer than any run here takes: who waits so long was not woken.
+/// Far longer than any run here takes: a caller that waits this long was not woken.
 const SELDOM: Duration = Duration::from_secs(60);
 /// A little less than the traces of these runs hold: 512 records of 2 ms.
 const HELD: Duration = Duration::from_millis(1000);
@@ -25,7 +25,7 @@ fn text(source: &str) -> String {
     text.replace("{policy: stop, consecutive_max: 200}", "{policy: count}")
 }
 
-/// Looks until the core has run so many cycles.
+/// Looks until the core has run this many cycles.
 fn until(run: &mut Run, cycles: u64) {
     let begun = Instant::now();
     while run.status().domains[0].threads[0].cycles < cycles {
@@ -34,7 +34,8 @@ fn until(run: &mut Run, cycles: u64) {
     }
 }
 
-/// To its end. How many looks that took while the core ran, and the longest time between two.
+/// Looks until the run ends. Returns how many looks that took while the core ran, and the longest
+/// time between two.
 fn end(run: &mut Run) -> (u32, Duration) {
     let begun = Instant::now();
     let (mut looks, mut last, mut longest) = (0, begun, Duration::ZERO);
@@ -46,7 +47,8 @@ fn end(run: &mut Run) -> (u32, Duration) {
     (looks, longest)
 }
 
-/// Whoever polls need not know how long a trace holds: here a second, of cycles of six.
+/// The caller of `poll` need not know how long a trace holds: here it holds one second, of six
+/// seconds of cycles.
 pub(crate) fn a_run_that_is_looked_at_seldom_loses_no_record() {
     let mut run = start("finish_at: 3000,");
     let (looks, longest) = end(&mut run);
@@ -83,7 +85,7 @@ pub(crate) fn outputs_that_were_safe_before_say_so() {
     let mut run = start("");
     until(&mut run, 50);
     signal(Signal::STOP, run.processes()[0]);
-    // Though nothing wakes who waits for it but the time that it is given.
+    // Only the time limit wakes the supervisor here.
     end(&mut run);
     assert_eq!(run.outcome(), Outcome::Faulted);
     let stop = run.stop_status().expect("it has stopped");
@@ -95,7 +97,7 @@ pub(crate) fn outputs_that_were_safe_before_say_so() {
     assert_eq!(domains, ["plant"], "the controller holds no actuator");
 }
 
-/// Its last record obeys a command; what has become of the machine since then nobody knows.
+/// Its last record obeys a command; nobody knows what the machine has done since then.
 pub(crate) fn a_plant_that_is_gone_shows_no_safe_outputs() {
     // However late the controller is, it is obeyed.
     let killed = text("").replace("after: 2", "after: 1000");

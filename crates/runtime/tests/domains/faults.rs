@@ -14,8 +14,8 @@ use crate::{
 };
 
 pub(crate) fn a_fused_motor_stops_after_a_fault_beside_it() {
-    // Who cannot say whether its machine stands is a fault like any other, and nobody asks before
-    // the stop: the motor beside it runs till then.
+    // A node that cannot say whether its machine stands still is a fault like any other, and it is
+    // not asked before the stop: the motor beside it runs until then.
     for (policy, source, cause, running) in [
         ("count", "fail_at: 50,", Cause::Error, 49),
         ("count", "finish_at: 50, failure: panic_in_at_rest,", Cause::Panic, 50),
@@ -46,7 +46,7 @@ fn motor(seen: &Seen) -> Vec<(f64, f64)> {
     seen.of(0, 0).iter().map(two).collect()
 }
 
-/// By that it is known since when nothing moves by command.
+/// These records show since when nothing moves by command.
 pub(crate) fn records_say_what_an_actuator_holds() {
     let seen = run(&fused("count", "finish_at: 100, fail_at: 50, failure: let_go,"));
     assert_eq!(seen.outcome, Outcome::Finished, "{:?}", seen.faults);
@@ -120,13 +120,13 @@ nodes:
     assert!(seen.of(0, 1).len() > 500, "it did not go on for its own motor");
 }
 
-/// The thread that polls for feedback sleeps now and then once a cycle was without it: else nobody
-/// could use its CPU, not even who is to see why.
+/// The thread that polls for feedback sleeps now and then once a cycle was without it: otherwise
+/// nobody could use its CPU, not even the process that has to find out why.
 pub(crate) fn a_thread_whose_peer_is_silent_leaves_its_cpu() {
     const CYCLES: u64 = 50;
     let text = two_domains("", "delivery: latest, wait: spin");
     let text = text.replace("{policy: stop, consecutive_max: 200}", "{policy: count}");
-    // Of a cycle, and of how often the thread had slept by then.
+    // The number of the cycle, and how often the thread had slept by then.
     let (mut stopped, mut slept) = (None, None);
     let seen = run_with(&text, |run, cycles| {
         let control = run.status().domains[0].threads[0].cycles;
@@ -162,7 +162,7 @@ pub(crate) fn a_slow_domain_has_time_to_stop() {
     assert!(seen.of(0, 0).last().expect("records").is_stopping());
 }
 
-/// Shows it only to users who may not lock as much as they like.
+/// This shows something only for users that may not lock unlimited memory.
 pub(crate) fn a_limit_of_locked_memory_is_no_fault() {
     let before = getrlimit(Resource::Memlock);
     for limit in (1..=16).map(|mib| mib << 20) {
@@ -178,7 +178,7 @@ pub(crate) fn a_start_that_fails_leaves_no_process() {
     let before = getrlimit(Resource::Nofile);
     let request = request(&two_domains("", "delivery: latest"));
     let mut refused = 0;
-    // Descriptors run out at every step of the start. What is left is looked for by the caller.
+    // Descriptors run out at every step of the start. The caller looks for what is left.
     for limit in 4..64 {
         setrlimit(Resource::Nofile, Rlimit { current: Some(limit), ..before }).expect("limit");
         let started = Run::start(request.clone());
@@ -194,7 +194,7 @@ pub(crate) fn a_start_that_fails_leaves_no_process() {
 pub(crate) fn a_start_that_takes_long_can_be_stopped() {
     let text = two_domains("failure: hang_in_make,", "delivery: latest");
     let seen = run_with(&text, |run, _| run.stop());
-    // The domain that hangs does not hear of it, so it has to be killed; nothing ever moved.
+    // The hanging domain does not see the stop, so it has to be killed; nothing ever moved.
     assert_eq!(seen.fault().fault.text(), "did not stop within 3000 ms and was killed");
     assert!(seen.of(0, 0).is_empty() && seen.of(1, 0).is_empty());
 }

@@ -27,9 +27,9 @@ pub(crate) const TESTS: &[Test] = tests![
 
 /// Longer than any test takes.
 const LONG: Duration = Duration::from_secs(60);
-/// So many flows are ready at once, and each computes for so long. tokio looks at its clocks after
-/// 61 of them, which is longer than a domain is given without a sign of life; one of them is far
-/// shorter, also where the machine holds its worker up.
+/// This many flows are ready at once, and each computes for [`TOIL`]. tokio looks at its clocks
+/// after 61 of them, which takes longer than a domain may show no sign of life. One of them takes
+/// far less, even where the machine delays its worker.
 const BATCH: u64 = 150;
 const TOIL: Duration = Duration::from_millis(40);
 /// A piece of work that blocks. A few threads have enough of them for seconds.
@@ -61,7 +61,7 @@ impl Opened for Beat {
     ) -> Local<'static, Result<(), Fault>> {
         Box::pin(async move {
             while !stop.is_set() {
-                // What becomes of it is for the figures.
+                // Its outcome is seen in the figures.
                 let _ = outlet.open(0, Value::Null, LONG).await;
                 sleep(PAUSE).await;
             }
@@ -175,7 +175,7 @@ fn edition(text: String) -> Edition {
     Edition { text, plan, touched: vec![], outside: vec![] }
 }
 
-/// How many a node has done with.
+/// How many packets a node has finished.
 fn packets(stage: &Stage, name: &str) -> u64 {
     let nodes = stage.status("web").nodes;
     let flow = nodes.iter().find(|node| node.name == name).and_then(|node| node.flow);
@@ -199,7 +199,7 @@ fn a_worker_that_hangs_is_told_by_the_node_that_keeps_it() {
         assert_eq!(said[0], "no heartbeat of node 'stuck' for 500 ms: it hangs", "{does}");
         end(stage);
     }
-    // Of a node that an edit brought, the process says nothing of its own.
+    // The process has no heartbeat of its own for a node that an edit brought.
     let mut stage = Stage::start(&graph(QUICK, "a", "pass"));
     until_packets(&mut stage, "a");
     stage.run.edit(edition(graph(QUICK, "stuck", "hang")));
@@ -256,7 +256,7 @@ fn files_that_no_edit_took_in_count_with_the_next_one() {
     stage.run.edit(edition(text("b")));
     let is_accepted = |stage: &Stage| stage.run.plan().nodes.iter().any(|node| node.name == "b");
     stage.until("the first edit", is_accepted);
-    // A newer one comes before it is looked at.
+    // A newer edit comes before this one is looked at.
     stage.run.edit(touched(text("c")));
     stage.run.edit(edition(text("d")));
     stage.until("two edits", |stage| stage.told(EventKind::Edited).len() == 2);

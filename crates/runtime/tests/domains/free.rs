@@ -84,7 +84,7 @@ pub(crate) fn a_free_run_can_be_stopped() {
         }
     });
     assert!(began.elapsed() < HANGS_AFTER);
-    // It may have been done before the order came.
+    // The run may have been done before the order came.
     assert_ne!(seen.outcome, Outcome::Faulted, "{:?}", seen.faults);
     assert_stopped(&seen.motor(1));
 }

@@ -1,5 +1,5 @@
-//! A guest beside a core and a service: both sides sleep at links until a bell rings, and whoever
-//! is killed when, the others go on.
+//! A guest beside a core and a service: both sides sleep at links until a bell rings. Whichever is
+//! killed, at whatever time, the others go on.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -30,9 +30,9 @@ pub(crate) const TESTS: &[Test] = tests![
 ];
 
 const IMAGE: &str = "../../guest/target/armv7a-none-eabi/release/trials";
-/// Of everybody, at random moments.
+/// Kills of all parties together, at random moments.
 const KILLS: usize = 200;
-/// Longest pause between two of them, ms.
+/// Longest pause between two kills, ms.
 const PAUSE_MS_MAX: u64 = 150;
 
 pub(crate) static CALLER: Kind = Kind {
@@ -44,7 +44,7 @@ pub(crate) static CALLER: Kind = Kind {
         Port::output("out", "", Numbered::TYPE).optional(),
     ],
     parameters: &[
-        // What stands in this file goes with a message, once.
+        // The content of this file goes with one message.
         Parameter::new("orders", ParameterType::Text).or(""),
     ],
     signals: &[],
@@ -69,8 +69,8 @@ impl Caller {
 
 impl Service for Caller {
     fn run(&mut self, io: &mut ServiceIo) -> Result<(), Fault> {
-        // What an earlier life has sent may still come back, and what was sent to a guest that has
-        // died never does.
+        // A message of an earlier life may still come back, and one that was sent to a guest that
+        // has died never does.
         let mut last = 0;
         loop {
             let sent = now_ns();
@@ -137,7 +137,7 @@ fn image() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(IMAGE)
 }
 
-/// Whether there is a guest to be had; says what is missing. With `CI=true` that is a failure.
+/// Whether a guest can run here; says what is missing. With `CI=true` that is a failure.
 fn has_guest() -> bool {
     let lack = (BoardRow::of(Board::Virt).missing)().or_else(|| {
         let is_built = image().is_file();
@@ -161,7 +161,8 @@ fn answered(stage: &Stage) -> u64 {
     stage.status("caller").nodes[0].received
 }
 
-/// Looks until so many more answers have come, and something through the guest to the core.
+/// Looks until this many more answers have come, and something has come through the guest to the
+/// core.
 fn goes_on(stage: &mut Stage, answers: u64) {
     let (wanted, arrived) = (answered(stage) + answers, stage.arrived[0].len());
     stage.until("answers of the guest", |stage| {
@@ -173,7 +174,7 @@ fn a_service_and_a_guest_wake_each_other() {
     if !has_guest() {
         return;
     }
-    // With the least that the check accepts.
+    // With the smallest limits that the check accepts.
     let graph = graph(&orders("wake"));
     let graph = graph.replace("caller: {", "caller: {limits: {descriptors: 22}, ");
     let graph =
@@ -273,7 +274,7 @@ const VICTIMS: [Victim; 7] = [
     Victim::Guest(5),
 ];
 
-/// Kills somebody, if it is there; whether it was.
+/// Kills the victim, if it is there; returns whether it was.
 fn kill(stage: &Stage, victim: Victim, orders: &Path) -> bool {
     let process = |domain: &str| stage.status(domain).pid;
     let pid = match victim {
@@ -281,7 +282,7 @@ fn kill(stage: &Stage, victim: Victim, orders: &Path) -> bool {
         Victim::Agent => process("guest"),
         Victim::Emulator => process("guest").and_then(child),
         Victim::Guest(order) => {
-            // In one step: the caller may look at any time.
+            // The file appears in one step, because the caller may look at any time.
             let draft = orders.with_extension("draft");
             let written = fs::write(&draft, order.to_string());
             return written.and_then(|()| fs::rename(draft, orders)).is_ok();
@@ -341,7 +342,7 @@ fn two_hundred_kills_of_a_guest_and_beside_it_harm_nobody_else() {
     if let (Some(median), Some(max)) = (back_ms.get(back_ms.len() / 2), back_ms.last()) {
         println!("{} times somebody waited: {median} ms, at most {max}", back_ms.len());
     }
-    // Nobody ended of himself or because another one did.
+    // No party ended by itself or because another one did.
     let ours = ["signal 9", "signal: 9", "undefined instruction", "data abort", "told to"];
     for domain in ["guest", "caller"] {
         let faults = stage.texts(domain, EventKind::Faulted);

@@ -55,7 +55,7 @@ fn halt(stage: &mut Stage) {
     until_phase(stage, Phase::Held);
 }
 
-/// The same, but `kill` the core: it is held all the same.
+/// Stops the core, by `halt` or by a kill: it is held either way.
 fn stop_core(stage: &mut Stage, way: &str) {
     match way {
         "halt" => stage.run.halt("told to"),
@@ -311,7 +311,7 @@ fn fifty_resets_leave_nothing_behind() {
         halt(&mut stage);
         reset_and_run(&mut stage);
     }
-    // A service lets go of the core's last life when it looks at the next one.
+    // A service releases what belongs to the core's last life when it looks at the next one.
     stage.until("no more is open than before", |stage| count(stage) == before);
     stage.stop_unharmed();
 }

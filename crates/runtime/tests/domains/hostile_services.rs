@@ -24,7 +24,7 @@ pub(crate) const TESTS: &[Test] = tests![
     no_service_can_make_the_supervisor_wait,
 ];
 
-/// As the servant, with other parameters.
+/// The usual servant, with other parameters.
 fn with(node: &str) -> Service<'_> {
     Service { node, ..Service::ALONE }
 }
@@ -66,7 +66,7 @@ fn garbage_in_its_links_harms_only_a_service() {
             assert!(links(&stage, name).iter().all(|link| !link.broken), "{to}, {from}: {name}");
             assert_eq!(stage.status(name).restarts, 0, "{to}, {from}: {name}");
         }
-        // What came from the hostile one may be anything, but for what is not finite.
+        // What came from the hostile service may be anything except a number that is not finite.
         stage.torn = 0.0;
         stage.run.stop();
         stage.end();
@@ -118,7 +118,8 @@ fn what_a_service_has_started_ends_with_it() {
     let mut stage = Stage::beside(&[with("mood: fork")]);
     let mark = format!("{}-1", stage.marker());
     for kill in 1..=3 {
-        // The service, a shell, and what that has started: one of them in a session of its own.
+        // The service, a shell, and what the shell has started: one of them in a session of its
+        // own.
         stage.until("its children are there", |_| marked(&mark).len() == 4);
         let children = marked(&mark);
         signal(Signal::KILL, stage.process("servant"));

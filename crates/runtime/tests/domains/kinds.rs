@@ -58,9 +58,9 @@ const FLOWS: &[FlowEntry] = &[
     FlowEntry { kind: &STEP, make: Make::Node(|p| Ok(Box::new(Acts::new(p)))) },
 ];
 
-/// For so many cycles a source that lets go tells the motor to halt; then it says nothing.
+/// Cycles for which a source that lets go tells the motor to halt; after them it says nothing.
 const HALTS: u64 = 10;
-/// For so many cycles a source floods its lines.
+/// Cycles for which a source floods its lines.
 const FLOODED: u64 = 100;
 
 pub(crate) const fn whole(name: &'static str, default: &'static str) -> Parameter {
@@ -127,8 +127,8 @@ impl Source {
         match parameters.text("failure") {
             "panic_in_make" => panic!("told to panic in make"),
             "hang_in_make" => std::thread::sleep(Duration::from_secs(3600)),
-            // Without optimisation each text has code of its own. It is this node's, so its page is
-            // not among those that the core has in memory: it is once the code has run.
+            // Without optimisation each text has code of its own. That code is this node's, so its
+            // page is not among those that the core has in memory until the code has run.
             "error" => drop(told_to_fail(0)),
             "log" => says(&Cycle::default()),
             _ => {}
@@ -149,7 +149,7 @@ fn says(cycle: &Cycle) {
     cycle.log(Level::Warning, "told to log {:.1}", &[cycle.number as f64]);
 }
 
-/// What comes right after a line, by the failure's name.
+/// What happens right after a line, by the failure's name.
 fn end_after_line(failure: &str) -> Result<(), Fault> {
     match failure {
         "log_and_fail" => Err(fault!("told to fail after a line")),

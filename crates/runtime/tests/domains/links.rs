@@ -88,7 +88,7 @@ nodes:
     );
     let seen = run(&text);
     assert_eq!(seen.outcome, Outcome::Finished, "{:?}", seen.faults);
-    // The two of the plant share a thread: three signals each.
+    // The two motors of the plant share a thread: three signals each.
     let reached = |domain, thread, number: usize| {
         seen.of(domain, thread).iter().map(|record| signals(record)[number]).fold(0.0, f64::max)
     };

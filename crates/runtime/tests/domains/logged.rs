@@ -67,7 +67,8 @@ nodes:
     }
 }
 
-/// In the same update, whatever becomes of the process then; and before what is said of its end.
+/// A line of the same update is kept whatever happens to the process then, and comes before the
+/// report of its end.
 pub(crate) fn what_was_logged_before_a_fault_stands_before_it() {
     for failure in ["log_and_fail", "log_and_panic", "log_and_abort", "log_and_kill"] {
         for pause in [5, 5000] {
@@ -90,7 +91,7 @@ pub(crate) fn what_was_logged_before_a_fault_stands_before_it() {
     }
 }
 
-/// The run neither waits nor fails for it, and the others are heard when it is over.
+/// The run neither waits nor fails because of the flood, and other lines are kept when it is over.
 pub(crate) fn a_flood_of_lines_is_cut_and_counted() {
     let source = "finish_at: 200, fail_at: 1, failure: log_flood,";
     let text = fused("count", source).replace("coast_cycles", "log_at: 199, coast_cycles");

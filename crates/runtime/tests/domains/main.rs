@@ -176,7 +176,7 @@ fn leftovers() -> [usize; 7] {
     ]
 }
 
-/// Whether a file in /dev/shm is of a browser that somebody uses meanwhile.
+/// Whether a file in /dev/shm belongs to a browser that somebody uses meanwhile.
 fn is_of_browser(name: &str) -> bool {
     [".org.chromium.", ".com.google.Chrome."].iter().any(|start| name.starts_with(start))
 }
@@ -219,7 +219,7 @@ impl Seen {
     }
 }
 
-/// What a run of a graph on all CPUs is asked with.
+/// The request for a run of a graph on all CPUs.
 fn request(text: &str) -> RunRequest {
     request_on(text, &privileges::cpus().expect("affinity"))
 }
@@ -260,7 +260,7 @@ fn run_with(text: &str, each_poll: impl FnMut(&mut Run, usize)) -> Seen {
     watch(request(text), Duration::from_millis(5), each_poll)
 }
 
-/// Stops it once there are more than so many records of domain 0.
+/// Runs a graph, and stops it once there are more than `records` records of domain 0.
 fn run_past(text: &str, records: usize) -> Seen {
     run_with(text, |run, so_far| {
         if so_far > records {
@@ -269,7 +269,7 @@ fn run_past(text: &str, records: usize) -> Seen {
     })
 }
 
-/// Runs two domains with such links, one of which gets a signal after fifty cycles.
+/// Runs two domains with links with these options, one of which gets a signal after fifty cycles.
 fn run_and_signal(link: &str, domain: usize, name: Signal) -> Seen {
     let mut is_sent = false;
     run_with(&two_domains("", link), |run, cycles| {
@@ -280,7 +280,7 @@ fn run_and_signal(link: &str, domain: usize, name: Signal) -> Seen {
     })
 }
 
-/// The same, with so long a pause between two looks.
+/// The same, with `pause` between two looks.
 fn watch(request: RunRequest, pause: Duration, mut each_poll: impl FnMut(&mut Run, usize)) -> Seen {
     let mut run = Run::start(request).expect("the run starts");
     let mut records: BTreeMap<ThreadId, Vec<Record>> = BTreeMap::new();
@@ -382,7 +382,7 @@ fn every_failure_stops_the_motor_and_is_reported() {
             assert_eq!((fault.node, fault.cycle), (Some(0), Some(50)), "{failure}");
         }
         assert_stopped(&seen.motor(1));
-        // Not a number must not even reach the motor.
+        // A value that is not a number must not even reach the motor.
         assert!(seen.motor(1).iter().all(|row| row.0.is_finite()));
     }
 }

@@ -1,5 +1,5 @@
-//! Services on the CPUs that their spec names, with all that they start; what the kernel refuses is
-//! seen.
+//! Services run on the CPUs that their spec names, with all that they start; refusals of the kernel
+//! are shown.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -58,7 +58,7 @@ fn row(stage: &Stage, domain: &str) -> Option<LimitStatus> {
 
 fn a_service_and_what_it_starts_run_on_its_cpus() {
     let Some(cpus) = several() else { return };
-    // Also that of the core, which nobody gets who does not ask for it.
+    // Also the CPU of the core, which a service gets only if it asks for it.
     for &cpu in &cpus {
         let domain = format!("{QUICK}, cpus: [{cpu}]");
         let forks = Service { domain: &domain, node: "mood: fork, after: 1", ..Service::ALONE };

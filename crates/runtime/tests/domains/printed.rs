@@ -22,13 +22,13 @@ pub(crate) fn what_a_cyclic_node_prints_is_an_event() {
     assert_eq!(lines, [control("line one"), control("line two")]);
 }
 
-/// Who reads counts on it that what was written stays.
+/// The reader relies on it that written bytes stay.
 pub(crate) fn what_was_printed_cannot_be_taken_back() {
     let lines = printed("finish_at: 70, fail_at: 50, failure: take_back,");
     assert!(lines.len() > 20 && lines.iter().all(|(_, text)| text == "line"), "{lines:?}");
 }
 
-/// The run neither waits nor fails for it.
+/// The run neither waits nor fails because of it.
 pub(crate) fn a_flood_of_output_is_cut_and_counted() {
     let lines = printed("finish_at: 600, fail_at: 1, failure: flood,");
     let lost = "bytes of its output came too fast and are lost";

@@ -37,7 +37,7 @@ pub(crate) fn a_cycle_allocates_nothing() {
     assert_eq!(noticed, 999, "the proof does not notice an allocation");
 }
 
-/// Allocations in 1000 cycles whose source fails so, in a way that goes on.
+/// Allocations in 1000 cycles whose source fails in this way, which does not end the run.
 fn allocations(fail_at: &str) -> u64 {
     let text = FUSED.replace("FAIL_AT", fail_at);
     let plan = request(&text).plan;
@@ -52,7 +52,7 @@ fn allocations(fail_at: &str) -> u64 {
     sys::allocations() - before
 }
 
-/// In a debug build; where nobody counts, nothing is told.
+/// Only in a debug build; where allocations are not counted, none are reported.
 pub(crate) fn an_allocation_in_a_cycle_is_counted_for_its_node() {
     for (failure, least) in [("allocate", 50), ("allocate_in_at_rest", 1)] {
         let source = format!("finish_at: 100, fail_at: 50, failure: {failure},");
@@ -84,7 +84,7 @@ pub(crate) fn a_cycle_makes_no_system_call() {
 }
 
 /// By the kernel's count for each thread, from its first records on until shortly before its end.
-/// It does not see the cycles before those, nor code that this program has and another has not.
+/// The count does not cover the cycles before those, nor code that only other programs have.
 pub(crate) fn a_cycle_finds_its_memory() {
     let source = |failure| format!("finish_at: 300, {failure}");
     let faults = |failure| page_faults(&two_domains(&source(failure), "delivery: latest"));
@@ -133,7 +133,7 @@ fn faults_of(stat: &str) -> u64 {
     counts.iter().sum()
 }
 
-/// The graph that is traced: links that poll, a policy that bears strace's slowness.
+/// The graph that is traced: links that poll, a policy that tolerates the slowness of strace.
 pub(crate) fn run_to_be_traced(failure: &str) {
     let fail =
         if failure == "none" { String::new() } else { format!("fail_at: 1, failure: {failure},") };
@@ -144,7 +144,7 @@ pub(crate) fn run_to_be_traced(failure: &str) {
     assert_eq!(seen.outcome, Outcome::Finished, "{:?}", seen.faults);
 }
 
-/// What each realtime thread called between its first and its last sleep, the sleeps apart.
+/// What each realtime thread called between its first and its last sleep, without the sleeps.
 fn traced_calls(failure: &str) -> BTreeMap<String, Vec<String>> {
     let log = env::temp_dir().join(format!("sinew-strace-{}", std::process::id()));
     let mut strace = Command::new("strace");

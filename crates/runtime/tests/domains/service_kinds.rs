@@ -22,19 +22,20 @@ use sinew_runtime::{Service, ServiceIo};
 use crate::kinds::whole;
 
 pub(crate) const INPUTS: usize = 3;
-/// Bytes of the memory that a servant fills at once, and at most: nobody else is to suffer.
+/// Bytes of a block of memory that a servant fills, and how many blocks at most: nobody else must
+/// suffer.
 const BLOCK: usize = 4 << 20;
 const BLOCKS_MAX: usize = 128;
 
-/// What a servant says that could fill all it wanted.
+/// What a servant says if it could fill all that it wanted.
 pub(crate) const FILLED: &str = "filled all blocks";
 
 message! {
-    /// A number, so often that half a message is noticed.
+    /// A number, repeated so often that half a message is noticed.
     pub struct Numbered {
         /// Rises with every message, over all lives of a writer.
         pub number: u64,
-        /// What may be no number at all.
+        /// May be not a number.
         pub value: f64,
         /// The number again.
         pub again: [u64; 30],
@@ -105,7 +106,7 @@ pub(crate) static SERVANT: Kind = Kind {
     signals: &[],
 };
 
-/// What a servant may come to. Unless it says otherwise, it goes on serving.
+/// What may happen to a servant. Unless its mood says otherwise, it goes on serving.
 const MOODS: &[&str] = &[
     "serve",
     "finish",
@@ -274,13 +275,13 @@ fn raise(signal: Signal) {
 fn fork() {
     let script = "exec </dev/null >/dev/null 2>&1; setsid sleep 1000 & sleep 1000 & wait";
     let mut shell = Program::new("sh").args(["-c", script]).spawn().expect("sh starts");
-    // Whoever kills it, nothing is left of it.
+    // Whoever kills it, no zombie is left.
     thread::spawn(move || shell.wait());
 }
 
 fn fill_memory() {
     let blocks: Vec<Vec<u8>> = (0..BLOCKS_MAX).map(|_| black_box(vec![1; BLOCK])).collect();
-    // Whoever bears all of it shows that nothing bounded us.
+    // If all of it fits, nothing has limited us.
     assert_eq!(blocks.len(), BLOCKS_MAX);
     print(format!("{FILLED}\n").as_bytes());
     hang();
@@ -300,7 +301,7 @@ pub(crate) fn descriptors() -> Vec<(RawFd, String)> {
 
 fn close_descriptors() {
     for (number, _) in descriptors() {
-        // Whatever it is: the service has lost its way.
+        // Whatever the descriptor is: this service is meant to be broken.
         let _ = nix::unistd::close(number);
     }
 }
@@ -323,7 +324,7 @@ fn garble(name: &str, seed: u64) {
     }
 }
 
-/// Tries to take the memory away below those who have mapped it.
+/// Tries to take the memory away from those that have mapped it.
 fn shrink() -> Result<(), Fault> {
     let regions = descriptors().into_iter().filter(|row| row.1.contains("memfd:sinew-link"));
     for (number, _) in regions {
@@ -337,7 +338,7 @@ fn shrink() -> Result<(), Fault> {
 }
 
 fn print(bytes: &[u8]) {
-    // Whoever does not read it misses it.
+    // A failed write is no matter.
     let _ = stdout().write_all(bytes);
 }
 
@@ -358,7 +359,7 @@ fn ring(bell: &OwnedFd) {
     let _ = rustix::io::write(bell, &1_u64.to_ne_bytes());
 }
 
-/// Makes whoever reads a silent bell wait.
+/// Makes a read of a silent bell block.
 fn jam(bell: &OwnedFd) {
     let flags = fcntl_getfl(bell).expect("it is open");
     fcntl_setfl(bell, flags - OFlags::NONBLOCK).expect("the flag is everybody's");

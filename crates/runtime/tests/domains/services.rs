@@ -133,7 +133,7 @@ fn pauses_double_until_a_service_is_given_up() {
         let text = *stage.texts("servant", EventKind::GivenUp).last().expect("given up");
         assert!(text.starts_with("4 restarts within 60 s were not enough"), "{text}");
         stage.run_on(20);
-        // Whoever has mended it brings it back.
+        // Once its fault is mended, a user brings it back.
         stage.run.restart("servant").expect("it is a service");
     }
     stage.until_event("servant", EventKind::Started, 11);
@@ -149,7 +149,7 @@ fn a_request_restarts_a_service_at_once() {
             stage.until("it runs", |stage| stage.is("servant", DomainState::Running));
             let before = stage.process("servant");
             stage.run.restart("servant").expect("it is a service");
-            // A second one while it stops means the same one.
+            // A second order while it stops means the same restart.
             stage.run.restart("servant").expect("it is a service");
             stage.until_event("servant", EventKind::Started, 1 + round);
             assert_ne!(stage.process("servant"), before, "it is another process");
@@ -267,7 +267,7 @@ fn services_stop_after_the_core_in_reverse_order() {
     wanted.extend(["core", "plant"].map(|name| format!("{name} note: has stopped in order")));
     wanted.push("- stopped: told to stop".to_owned());
     wanted.extend(["three", "two", "one"].into_iter().flat_map(service));
-    // How long that took is the machine's business.
+    // How long that took depends on the machine.
     let told: Vec<&str> =
         told.iter().map(|line| line.split("; safe outputs").next().unwrap_or(line)).collect();
     assert_eq!(told, wanted);

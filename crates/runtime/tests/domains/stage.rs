@@ -12,7 +12,7 @@ use sinew_runtime::run::{Outcome, Run, RunRequest};
 use crate::request;
 use crate::service_kinds::INPUTS;
 
-/// What has not happened by then never does.
+/// What has not happened by then never happens.
 const NEVER: Duration = Duration::from_secs(20);
 
 /// A policy that brings a service back at once, as often as a test may need.
@@ -105,7 +105,7 @@ impl Stage {
         Stage::start(&graph(false, services))
     }
 
-    /// One look. Whether the graph still runs.
+    /// One look. Returns whether the graph still runs.
     pub(crate) fn look(&mut self) -> bool {
         let Stage { run, cycles, arrived, torn, motor, .. } = self;
         self.lives = run.poll(Duration::from_millis(5), &mut |id, record: &Record| {
@@ -136,13 +136,13 @@ impl Stage {
         }
     }
 
-    /// Until the core has run so many more cycles: it lives, and so does its supervisor.
+    /// Looks until the core has run this many more cycles: it lives, and so does its supervisor.
     pub(crate) fn run_on(&mut self, cycles: usize) {
         let goal = self.cycles.len() + cycles;
         self.until("more cycles of the core", |stage| stage.cycles.len() >= goal);
     }
 
-    /// Until `domain` has had so many events of this sort.
+    /// Looks until `domain` has had `count` events of this sort.
     pub(crate) fn until_event(&mut self, domain: &str, what: EventKind, count: usize) {
         let wanted = format!("event {count} '{what}' of {domain}");
         self.until(&wanted, |stage| stage.texts(domain, what).len() >= count);
@@ -167,7 +167,7 @@ impl Stage {
     /// The core has run every cycle, without a fault, and got nothing that was not whole.
     pub(crate) fn assert_unharmed(&self) {
         assert!(self.run.faults().is_empty(), "{:?}", self.run.faults());
-        // Of what came too late to be looked at there is a count.
+        // Records that were lost before a look are counted.
         let gaps = self.cycles.windows(2).map(|pair| pair[1].checked_sub(pair[0] + 1));
         let missing: Option<u64> = gaps.sum();
         let lost = self.run.records_lost();
@@ -226,7 +226,7 @@ impl Stage {
         self.status(domain).pid.expect("nobody looked since")
     }
 
-    /// The marker of the processes of this run, but for the number of the domain.
+    /// The marker of the processes of this run, without the number of the domain.
     pub(crate) fn marker(&self) -> String {
         let core = self.run.processes()[0];
         let environment = fs::read(format!("/proc/{core}/environ")).expect("it lives");
@@ -237,7 +237,7 @@ impl Stage {
     }
 }
 
-/// Looks at these runs until somebody, on a thread of his own, has done what he does.
+/// Looks at these runs until `body`, on a thread of its own, is done.
 pub(crate) fn beside<T: Send + 'static>(
     stages: &mut [Stage],
     body: impl FnOnce() -> T + Send + 'static,
@@ -249,7 +249,7 @@ pub(crate) fn beside<T: Send + 'static>(
     thread.join().expect("no panic")
 }
 
-/// The processes whose mark begins so, but for those that are ending.
+/// The processes whose mark begins with this, except those that are ending.
 pub(crate) fn marked(mark: &str) -> Vec<u32> {
     let mark = format!("SINEW_DOMAIN={mark}");
     let entries = fs::read_dir("/proc").expect("/proc is mounted").flatten();

@@ -1,5 +1,5 @@
 //! A supervisor that is killed, at each point of start and stop, whatever its services do: nothing
-//! of the run is left, and the motor stands.
+//! of the run is left, and the motor stands still.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write, stdin, stdout};
@@ -32,8 +32,8 @@ pub(crate) const SUPERVISOR: &str = "SINEW_TEST_SUPERVISOR";
 const KILLS: &str = "SINEW_TEST_KILLS";
 const KILLS_USUAL: u64 = 40;
 
-/// Runs a graph for a while and stops it; one that holds is halted and reset before. Says each
-/// event, and goes on when it is told to.
+/// Runs a graph for a while and stops it; a graph that holds is halted and reset before that.
+/// Prints each event, and goes on when it is told to.
 pub(crate) fn run_to_be_killed(text: &str) {
     let mut stage = Stage::start(text);
     let mut told = 0;
@@ -99,7 +99,7 @@ impl Supervisor {
         self.told.write_all(&[0]).expect("it hears");
     }
 
-    /// Until an event with these words.
+    /// Reads until an event with these words.
     fn until(&mut self, words: &str) {
         while !self.next().unwrap_or_else(|| panic!("no '{words}'")).contains(words) {
             self.go_on();
@@ -117,7 +117,7 @@ impl Supervisor {
         word.trim().to_owned()
     }
 
-    /// Kills it, and waits until nothing is left. Whether the motor ever ran.
+    /// Kills it, and waits until nothing is left. Returns whether the motor ever ran.
     fn kill(mut self, at: &str) -> bool {
         self.child.kill().expect("the kill lands");
         let status = self.child.wait().expect("it was ours");
@@ -134,7 +134,7 @@ impl Supervisor {
     }
 }
 
-/// What these processes are, for whoever wonders why they are left.
+/// What these processes are, to find out why they are left.
 fn names(processes: &[u32]) -> String {
     let name = |process: &u32| {
         let line = fs::read_to_string(format!("/proc/{process}/cmdline")).unwrap_or_default();
@@ -154,7 +154,7 @@ fn a_supervisor_killed_beside_a_held_core_leaves_nothing() {
     kill_at_each_point(&format!("hold: true\n{}", graph(true, &services)), 20);
 }
 
-/// There are more than `points` of them.
+/// Kills at each point; there must be more than `points` of them.
 fn kill_at_each_point(text: &str, points: u32) {
     let (mut lived, mut motor_ran) = (0, 0);
     for point in 1.. {
@@ -201,13 +201,14 @@ fn no_service_outlives_a_killed_supervisor() {
         ("mood: deaf", "servant stopping", "core, its heirs", 1),
         ("mood: stop", running, "a stopped process", 3),
         ("mood: kill, after: 1", "servant restarting", "the others", 2),
-        // The service, a shell, and what that has started: one of them in a session of its own.
+        // The service, a shell, and what the shell has started: one of them in a session of its
+        // own.
         ("mood: fork", running, "its children", 6),
         ("mood: hang_in_make", "servant started", "its process", 3),
         ("mood: hang_in_start", "servant started", "its process", 3),
         ("mood: fork_in_start", "servant started", "its children", 6),
     ];
-    // Where the new parent is of the same session, the kernel lets no stopped process go on.
+    // If the new parent is of the same session, the kernel does not continue stopped processes.
     set_child_subreaper(Some(getpid())).expect("everyone may");
     for (node, at, what, processes) in rows {
         let mut supervisor = Supervisor::of(&graph(true, &[Service { node, ..Service::ALONE }]));

@@ -21,7 +21,7 @@ pub(crate) const TESTS: &[Test] = tests![
     who_never_reads_its_answers_keeps_nobody_waiting,
 ];
 
-/// A core with a motor, and somebody who observes it in this mood.
+/// A core with a motor, and a service that observes it in this mood.
 fn watched(mood: &str, policy: &str) -> Stage {
     let text = graph(true, &[]).replace("domains:\n", &format!("domains:\n  eye: {{{policy}}}\n"));
     let node = format!("  - {{kind: watcher, name: eye, domain: eye, mood: {mood}}}\n");
@@ -114,7 +114,7 @@ fn who_never_reads_its_answers_keeps_nobody_waiting() {
     stage.run_on(100);
     let answer = asked(&mut stage, Request::Status {});
     assert!(matches!(answer, Answer::Status(_)), "{answer:?}");
-    // In the end nobody talks to it any more.
+    // In the end the supervisor closes its connection.
     stage.until_event("eye", EventKind::Faulted, 1);
     let reason = stage.texts("eye", EventKind::Faulted)[0].to_owned();
     assert!(reason.contains("the supervisor has had enough"), "{reason}");

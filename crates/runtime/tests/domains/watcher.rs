@@ -1,4 +1,4 @@
-//! A kind for the tests of services that observe: it says what it sees, and misbehaves as told.
+//! A kind for the tests of services that observe: it prints what it sees, and misbehaves as told.
 
 use std::io::Write;
 use std::os::fd::OwnedFd;
@@ -19,7 +19,7 @@ const TURNS: u32 = 20;
 
 const MOODS: &[&str] = &["watch", "write", "grow", "sleep", "secret", "say", "cry", "deaf"];
 
-/// Says when it sees the core begin and stop.
+/// Prints when it sees the core begin and stop.
 pub(crate) static WATCHER: Kind = Kind {
     parameters: &[Parameter::new("mood", ParameterType::Choice(MOODS)).or("watch")],
     ..Kind::new("watcher", RunsIn::Observer, &[])
@@ -96,7 +96,7 @@ impl Service for Watcher {
     }
 }
 
-/// Says what begins and what stops, by the records of all threads.
+/// Prints what begins and what stops, from the records of all threads.
 fn watch(io: &mut ServiceIo) {
     let watch = io.watch();
     let mut said = Vec::new();
@@ -140,7 +140,7 @@ fn trace() -> Result<OwnedFd, Fault> {
     descriptor("memfd:sinew-trace")
 }
 
-/// A second number of the first descriptor with such a thing behind it.
+/// A duplicate of the first descriptor whose target contains `what`.
 fn descriptor(what: &str) -> Result<OwnedFd, Fault> {
     let found = descriptors().into_iter().filter(|row| row.1.contains(what));
     let number = found.map(|row| row.0).min().ok_or_else(|| fault!("nothing is {what}"))?;
@@ -148,6 +148,6 @@ fn descriptor(what: &str) -> Result<OwnedFd, Fault> {
 }
 
 fn say(line: &str) {
-    // Whoever does not read it misses it.
+    // A failed write is no matter.
     let _ = writeln!(std::io::stdout(), "{line}");
 }

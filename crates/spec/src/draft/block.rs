@@ -1,5 +1,5 @@
-//! Blocks as the user wrote them: nodes behind ports of their own. What leads in and out is joined
-//! later; of a block nothing is left in the plan.
+//! Blocks as the user wrote them: nodes behind ports of their own. Links into and out of a block
+//! are joined later; the plan has no blocks.
 
 use indexmap::IndexMap;
 use sinew_plan::{Entry, Span};
@@ -14,11 +14,11 @@ use crate::nearest::suggest;
 pub(crate) struct Block<'a> {
     /// Its name, within its scope.
     pub(crate) name: Named<'a>,
-    /// What its links lead to, as for a node.
+    /// The scope of the names in its links, as for a node.
     pub(crate) scope: usize,
     pub(crate) inputs: Gates<'a>,
     pub(crate) outputs: Gates<'a>,
-    /// Where its outputs lead.
+    /// The links of its outputs.
     pub(crate) links: Vec<Link<'a>>,
     /// Whether all its links and gates could be read.
     pub(crate) complete: bool,
@@ -27,24 +27,24 @@ pub(crate) struct Block<'a> {
 }
 
 /// The ports of a block on one side by name, in the order of the text. There may be as many as
-/// links.
+/// there are links.
 pub(crate) type Gates<'a> = IndexMap<&'a str, Gate<'a>>;
 
 /// A port of a block.
 pub(crate) struct Gate<'a> {
     pub(crate) name: Named<'a>,
-    /// The ports inside that it stands for.
+    /// The inner ports that it stands for.
     pub(crate) inner: Vec<Inner<'a>>,
 }
 
-/// A port of a node or block inside.
+/// A port of a node or block inside the block.
 #[derive(Clone, Copy)]
 pub(crate) struct Inner<'a> {
     pub(crate) node: Named<'a>,
     pub(crate) port: Named<'a>,
 }
 
-/// The ports of a block on one side, and whether all could be read.
+/// The ports of a block on one side, and whether all of them could be read.
 pub(super) fn gates<'a>(side: &str, fields: &Fields<'a>) -> (Gates<'a>, bool) {
     let mut complete = true;
     let mut gates = Gates::new();

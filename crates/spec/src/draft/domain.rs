@@ -25,7 +25,7 @@ pub(crate) enum Role<'a> {
     Service(Box<Service>),
 }
 
-/// What a realtime domain says of itself.
+/// What the spec says of a realtime domain.
 pub(crate) struct Realtime<'a> {
     pub(crate) trigger: Trigger,
     pub(crate) period_ns: Option<u64>,
@@ -78,7 +78,7 @@ impl<'a> Domain<'a> {
         self.service().and_then(|service| service.plan.guest.as_ref())
     }
 
-    /// What the plan says of it, with this role and on this host.
+    /// The domain of the plan, with this role and on this host.
     pub(crate) fn planned(&self, role: plan::Role, host: Option<usize>) -> plan::Domain {
         plan::Domain {
             name: self.name.text.to_owned(),
@@ -95,7 +95,7 @@ impl<'a> Domain<'a> {
     }
 }
 
-/// Reads a domain; `None` if it cannot be told what it shall be, which is reported.
+/// Reads a domain; `None` if its role is not clear, which is reported.
 pub(super) fn read<'a>(entry: &'a Entry, report: &'a Report) -> Option<Domain<'a>> {
     let name = Named { text: &entry.key, span: entry.span };
     check_name(name, "a domain's name", report);
@@ -121,7 +121,7 @@ pub(super) fn read<'a>(entry: &'a Entry, report: &'a Report) -> Option<Domain<'a
     Some(Domain { name, user, host, role, requires })
 }
 
-/// Reports keys that have no meaning in a domain, as it is what it is. `help` is told the key.
+/// Reports keys that have no meaning in a domain of this role. `help` gets the key.
 fn refuse(
     fields: &Fields<'_>,
     keys: &[&str],
@@ -135,8 +135,8 @@ fn refuse(
     }
 }
 
-/// Whether a domain without `realtime` can be meant as a service: not with keys of the other sort,
-/// which are reported.
+/// Whether a domain without `realtime` can be meant as a service. Keys of a realtime domain
+/// contradict that and are reported.
 fn is_service(fields: &Fields<'_>, name: Named<'_>) -> bool {
     let help = "remove it: each node of a service has a thread of its own; or add 'realtime: \
                 {period: 1ms}'";

@@ -29,7 +29,7 @@ pub(super) fn read<'a>(entry: &'a Entry, report: &'a Report) -> Host<'a> {
         report.error(listen.span, message, "add 'address: NAME:PORT', where they reach it");
     }
     let text = |named: Named<'_>| named.text.to_owned();
-    // Any of its addresses, at the port that the others know.
+    // All addresses of this machine, at the port that the other hosts know.
     let any = || {
         let port = address?.text.rsplit_once(':')?.1;
         Some(format!("0.0.0.0:{port}"))
@@ -49,7 +49,7 @@ pub(super) fn read<'a>(entry: &'a Entry, report: &'a Report) -> Host<'a> {
 }
 
 fn tls(fields: &Fields<'_>) -> HostTls {
-    // What is missing is reported by the table.
+    // A missing file is reported by the table.
     let file = |key| fields.text(key).map(|named| named.text.to_owned()).unwrap_or_default();
     HostTls { ca: file("ca"), certificate: file("certificate"), key: file("key") }
 }
@@ -75,7 +75,7 @@ fn is_address(Named { text, span }: Named<'_>, is_numeric: bool, report: &Report
     good
 }
 
-/// Where a spec names a host that it does not have.
+/// Reports the name of a host that the spec does not have.
 pub(crate) fn unknown(named: Named<'_>, hosts: &[Host<'_>], report: &Report) {
     let message = format!("there is no host '{}'", named.text);
     report.error_with(named.span, || {
@@ -88,7 +88,7 @@ pub(crate) fn unknown(named: Named<'_>, hosts: &[Host<'_>], report: &Report) {
     });
 }
 
-/// The place at which something is wrong with the hosts as a whole.
+/// The place for an error about the hosts as a whole.
 pub(crate) fn place(hosts: &[Host<'_>]) -> Span {
     hosts.first().map_or(Span { source: 0, start: 0, len: 1 }, |host| host.name.span)
 }

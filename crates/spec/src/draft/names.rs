@@ -1,4 +1,4 @@
-//! Who is called what: nodes and blocks by their names, each in its scope.
+//! The names of nodes and blocks, each in its scope.
 
 use std::collections::hash_map::Entry;
 use std::ffi::OsStr;
@@ -11,15 +11,15 @@ use crate::fields::{Named, is_name_sign};
 use crate::keys::{GRAPH_NAME, NAME_LEN_MAX};
 use crate::nearest::suggest;
 
-/// Who bears a name: indices of the draft.
+/// The owner of a name: an index of the draft.
 #[derive(Clone, Copy)]
 pub(crate) enum Member {
     Node(usize),
     Block(usize),
 }
 
-/// The name of a graph that does not say its own: that of its file, without folders and extension.
-/// Signs that no name has become `-`.
+/// The name of a graph that does not name itself: the name of its file, without folders and
+/// extension. Characters that names cannot have become `-`.
 pub(crate) fn of_file(file: &str) -> String {
     let stem = Path::new(file).file_stem().and_then(OsStr::to_str).unwrap_or_default();
     let sign = |sign: char| if is_name_sign(sign) { sign } else { '-' };
@@ -28,8 +28,8 @@ pub(crate) fn of_file(file: &str) -> String {
 }
 
 impl<'a> Draft<'a> {
-    /// Collects the names; reports those that stand twice in one scope, and those that are too long
-    /// with the names of their blocks.
+    /// Collects the names. Reports those that occur twice in one scope, and those that are too long
+    /// together with the names of their blocks.
     pub(super) fn name_members(&mut self) {
         let nodes = (0..self.nodes.len()).map(Member::Node);
         for member in nodes.chain((0..self.blocks.len()).map(Member::Block)) {
@@ -47,12 +47,12 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Who is called so in a scope.
+    /// The node or block of this name in a scope.
     pub(crate) fn member(&self, scope: usize, name: &'a str) -> Option<Member> {
         self.members.get(&(scope, name)).copied()
     }
 
-    /// The node outside of blocks that is called so.
+    /// The node of this name outside of blocks.
     pub(crate) fn node(&self, name: &'a str) -> Option<usize> {
         match self.member(0, name)? {
             Member::Node(node) => Some(node),
@@ -60,7 +60,7 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// What to say about a name that nobody has in a scope: links in a block stay there.
+    /// Help for a name that does not exist in a scope: links in a block stay inside it.
     pub(crate) fn instead(&self, scope: usize, name: &'a str) -> String {
         let outer = name.split_once('/').map_or(name, |(outer, _)| outer);
         if outer != name && matches!(self.member(scope, outer), Some(Member::Block(_))) {
@@ -83,7 +83,7 @@ impl<'a> Draft<'a> {
         suggest(name, nodes.chain(blocks.map(|block| block.name.text)))
     }
 
-    /// The scope in which somebody stands, the name, and where it begins.
+    /// The scope of a node or block, its name, and the place where it begins.
     fn place(&self, member: Member) -> (usize, Named<'a>, Span) {
         match member {
             Member::Node(at) => (self.nodes[at].scope, self.nodes[at].name, self.nodes[at].span),
@@ -93,7 +93,7 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Reports two of one name, at the one that stands further down.
+    /// Reports two members with the same name, at the later one.
     fn twice(&self, one: Member, other: Member) {
         let mut places = [self.place(one), self.place(other)];
         places.sort_by_key(|(_, _, span)| span.start);
@@ -108,7 +108,7 @@ impl<'a> Draft<'a> {
         let around = self.around(scope).map(|block| block.name.text.len());
         let longest = around.clone().fold(name.text.len(), usize::max);
         let len = around.fold(name.text.len(), |len, block| len + block + 1);
-        // One that is too long by itself is reported already.
+        // A name that is too long by itself is reported already.
         if len > NAME_LEN_MAX && longest <= NAME_LEN_MAX {
             let full = self.full_name(scope, name.text);
             let message =

@@ -1,4 +1,5 @@
-//! Nodes as the user wrote them, read by the tables of their kinds, with the links they write to.
+//! Nodes as the user wrote them, read by the tables of their kinds, with the links that they write
+//! to.
 
 use sinew_plan::catalogue::{Kind, Parameter, ParameterType, ParameterValue};
 use sinew_plan::plan::{Actuator, Delivery, Full, Sync, Transport, Wait};
@@ -16,12 +17,12 @@ use crate::yaml::parse;
 pub(crate) struct Node<'a> {
     /// Its name, within its scope.
     pub(crate) name: Named<'a>,
-    /// What its links lead to: 0 is what stands outside of blocks, `n` the inside of block `n - 1`.
+    /// The scope of the names in its links: 0 is outside of blocks, `n` inside block `n - 1`.
     pub(crate) scope: usize,
-    /// `None` if its kind is unknown or has no place here; that is reported already.
+    /// `None` if its kind is unknown or not allowed here, which is reported already.
     pub(crate) kind: Option<&'static Kind>,
     pub(crate) domain: Option<Named<'a>>,
-    /// Whether all that it takes from outside of the spec is there.
+    /// Whether everything that it takes from outside of the spec exists.
     pub(crate) is_whole: bool,
     pub(crate) values: Vec<ParameterValue>,
     pub(crate) spans: Vec<Span>,
@@ -35,15 +36,15 @@ pub(crate) struct Node<'a> {
     pub(crate) span: Span,
 }
 
-/// A link, as it stands at its writer: a node, or a block.
+/// A link, as written at its writer: a node or a block.
 pub(crate) struct Link<'a> {
-    /// Output of the writer: a port of its kind, or a gate; `None` if that is not known.
+    /// Output of the writer: a port of its kind, or a gate; `None` if it is unknown.
     pub(crate) from: Option<usize>,
     pub(crate) node: Named<'a>,
     pub(crate) port: Named<'a>,
     /// The one number of the writer's message that the reader takes.
     pub(crate) field: Option<Named<'a>>,
-    // What stands for an option that is not written depends on where the link leads.
+    // The default of an option depends on where the link leads.
     pub(crate) transport: Option<Transport>,
     pub(crate) sync: Option<Sync>,
     pub(crate) delivery: Option<Delivery>,
@@ -53,11 +54,11 @@ pub(crate) struct Link<'a> {
     pub(crate) delay: bool,
     pub(crate) after_ns: Option<u64>,
     pub(crate) requires: Vec<Required>,
-    /// What was written, for the places of options.
+    /// The mapping as written, for the places of options.
     pub(crate) fields: Fields<'a>,
 }
 
-/// Whether a node may stand there; reports one that may not.
+/// Whether a node may be in this scope; reports one that may not.
 pub(super) fn may_stand(kind: &Kind, name: Named<'_>, scope: usize, report: &Report) -> bool {
     let good = scope == 0 || kind.runs_in.is_flow();
     if !good {
@@ -110,7 +111,7 @@ pub(super) fn values(known: &Known, fields: &Fields<'_>, name: Named<'_>) -> Vec
     values
 }
 
-/// A default of the catalogue, read as the spec would write it; `None` of one that is refused.
+/// A default of the catalogue, read as if the spec gave it; `None` if it is refused.
 pub(crate) fn read_default(row: &Parameter, text: &str) -> Option<ParameterValue> {
     let item = parse(text, 0, &Report::default()).unwrap_or_else(|| {
         // An empty default is an empty text.
@@ -167,8 +168,8 @@ pub(super) fn actuators(kind: &Kind, fields: &Fields<'_>, name: Named<'_>) -> Ve
     actuators
 }
 
-/// The links that begin at a node or block, and whether all could be read. `output` finds an output
-/// by its name and place, or reports it.
+/// The links that begin at a node or block, and whether all of them could be read. `output` finds
+/// an output by its name and place, or reports it.
 pub(super) fn links<'a>(
     fields: &Fields<'a>,
     output: impl Fn(Named<'a>) -> Option<usize>,

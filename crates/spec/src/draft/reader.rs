@@ -1,4 +1,4 @@
-//! Reads nodes and blocks, each with all that stands inside.
+//! Reads nodes and blocks, each with everything inside it.
 
 use std::collections::HashMap;
 
@@ -16,7 +16,7 @@ use crate::nearest::suggest;
 use crate::ports;
 use crate::value::scalar;
 
-/// Where nodes stand that are read.
+/// The surroundings of the nodes that are read.
 #[derive(Clone, Copy)]
 pub(super) struct Site<'a> {
     /// The scope of their names.
@@ -29,7 +29,8 @@ pub(super) struct Site<'a> {
 pub(super) struct Reader<'a> {
     catalogue: Vec<&'static str>,
     kinds: HashMap<&'static str, Known>,
-    /// Whether no kind is missing for a reason that was said already.
+    /// Whether all kinds are known; `false` if some are missing for a reason that is reported
+    /// already.
     complete: bool,
     messages: Messages<'a>,
     report: &'a Report,
@@ -120,8 +121,8 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// The fields of a node whose keys may be parameters of the kind that was meant: only the kind
-    /// is reported.
+    /// The fields of a node of unknown kind. Its other keys may be parameters of the kind that was
+    /// meant, so only the kind is reported.
     fn of_unknown_kind(&self, item: &'a Item, named: Option<Named<'a>>) -> Fields<'a> {
         match named {
             // An image that could not be read may bring it.
@@ -135,8 +136,8 @@ impl<'a> Reader<'a> {
         Fields::peek(item, &keys::NODE, self.report)
     }
 
-    /// Reads a block whose kind stands at `at`, and all that is in it. `None` if the graph gets too
-    /// large.
+    /// Reads a block, whose kind is written at `at`, and everything inside it. `None` if the graph
+    /// gets too large.
     fn block(&mut self, item: &'a Item, at: Span, site: &Site<'a>) -> Option<()> {
         let report = self.report;
         let fields = Fields::new(item, &keys::BLOCK, &[], at, report);

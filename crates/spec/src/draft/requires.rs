@@ -1,14 +1,14 @@
-//! What the user wrote behind `requires`.
+//! The requirements that the user wrote after `requires`.
 
 use sinew_plan::plan::{Bound, Isolation};
 use sinew_plan::{Span, duration_text};
 
 use crate::fields::Fields;
 
-/// A requirement, and where it stands.
+/// A requirement, and its place.
 pub(crate) type Required = (Bound, Span);
 
-/// Reads the key `requires` of a mapping, if it is there. A link takes no CPU time of its own.
+/// Reads the key `requires` of a mapping, if it is given. A link takes no CPU time of its own.
 pub(crate) fn read(outer: &Fields<'_>, takes_cpu_time: bool) -> Vec<Required> {
     let Some(entry) = outer.entry("requires") else { return Vec::new() };
     let fields = outer.inner("requires");

@@ -1,4 +1,4 @@
-//! Service domains as the user wrote them: how often they come back, and what they may use.
+//! Service domains as the user wrote them: how often they are restarted, and what they may use.
 
 use sinew_plan::plan::{
     self, Board, Flows, Guest, PoolSize, Restart, RestartPolicy, ServiceLimits,
@@ -10,21 +10,21 @@ use crate::fields::{Fields, Named, NumberOrAuto};
 use crate::keys;
 use crate::value::size_text;
 
-/// What a service domain says of itself.
+/// What the spec says of a service domain.
 pub(crate) struct Service {
-    /// All of it, but for its nodes.
+    /// Everything except its nodes.
     pub(crate) plan: plan::ServiceDomain,
     pub(crate) memory_at: Span,
     pub(crate) descriptors_at: Span,
     pub(crate) processes_at: Span,
-    /// Its CPUs and where each stands.
+    /// Its CPUs and their places.
     pub(crate) cpus_at: Vec<(u32, Span)>,
-    /// Where `flows` stands, if it does.
+    /// The place of `flows`, if it is given.
     pub(crate) flows_at: Option<Span>,
 }
 
-/// Reads the keys that only services have. A value that is refused is reported; what stands for it
-/// then is never used.
+/// Reads the keys that only services have. A refused value is reported; the value used instead has
+/// no effect.
 pub(super) fn read(domain: &Fields<'_>) -> Service {
     let time_ns = |key| domain.number(key).unwrap_or_default();
     let (flows, limits) = (domain.inner("flows"), domain.inner("limits"));
@@ -60,26 +60,26 @@ pub(super) fn read(domain: &Fields<'_>) -> Service {
     }
 }
 
-/// A service of which nothing is written.
+/// A service of which the spec says nothing.
 pub(crate) fn default_service() -> plan::ServiceDomain {
     let report = Report::default();
     read(&Fields::empty(&keys::DOMAIN, Span::default(), &report)).plan
 }
 
-/// How many threads a pool that finds its size has at the start, unless the spec says so.
+/// How many threads a pool that adapts its size has at the start, unless the spec says so.
 const BLOCKING_START: u32 = 8;
 
-/// The threads for work that blocks.
+/// The threads for blocking work.
 fn blocking(flows: &Fields<'_>) -> PoolSize {
     let bounds = match flows.number_or_auto("blocking") {
         Some(NumberOrAuto::Auto(bounds)) => bounds,
         Some(NumberOrAuto::Number(threads)) => return PoolSize::fixed(threads as u32),
-        // It is reported.
+        // A refused value is reported.
         None => return PoolSize::fixed(1),
     };
     let [min, max] = ["min", "max"].map(|key| bounds.number(key).unwrap_or_default() as u32);
     let start = bounds.number("start").map(|start| start as u32);
-    // One that was refused is reported already.
+    // A bound that was refused is reported already.
     let are_read = min > 0 && max > 0;
     if are_read && min >= max {
         let message = format!(
@@ -143,7 +143,7 @@ fn restart(fields: &Fields<'_>) -> Restart {
     restart
 }
 
-/// Reports what is said of restarts that never are.
+/// Reports options of restarts in a service that is never restarted.
 fn without_restarts(fields: &Fields<'_>) {
     let rest = ["backoff", "backoff_max", "restarts_max", "window"];
     for entry in rest.iter().filter_map(|key| fields.entry(key)) {
@@ -195,7 +195,8 @@ fn check(fields: &Fields<'_>, restart: &Restart) {
     fields.report.error(fields.at(at), message, help);
 }
 
-/// The pauses between the first and the last of so many restarts: they double up to the greatest.
+/// The sum of the pauses between the first and the last of this many restarts: each is twice the
+/// one before, up to the greatest.
 fn pauses_ns(restart: &Restart, restarts: u32) -> u128 {
     let (mut pause_ns, most_ns) = (u128::from(restart.backoff_ns), restart.backoff_max_ns.into());
     let (mut sum_ns, mut left) = (0, restarts.saturating_sub(1));
@@ -207,7 +208,7 @@ fn pauses_ns(restart: &Restart, restarts: u32) -> u128 {
     sum_ns + pause_ns * u128::from(left)
 }
 
-/// Most restarts whose pauses fit the window.
+/// The most restarts whose pauses fit into the window.
 fn fitting(restart: &Restart) -> u32 {
     let fits = |restarts: u32| pauses_ns(restart, restarts) <= u128::from(restart.window_ns);
     let (mut fit, mut too_many) = (1, restart.restarts_max);
@@ -222,7 +223,7 @@ fn fitting(restart: &Restart) -> u32 {
     fit
 }
 
-/// A sum of pauses, rounded up to whole seconds where it is long.
+/// A sum of pauses, rounded up to whole seconds if it is long.
 fn text(ns: u128) -> String {
     const S: u128 = 1_000_000_000;
     match u64::try_from(ns) {

@@ -1,5 +1,5 @@
-//! `--set node.key=value` and `--set hosts.name.key=value`: values of the command line take their
-//! places in the tree.
+//! `--set node.key=value` and `--set hosts.name.key=value`: puts values of the command line into
+//! the tree.
 
 use sinew_plan::{Data, Entry, Item, Span};
 
@@ -63,7 +63,7 @@ fn visit_hosts(root: &mut Item, visit: &mut impl FnMut(&str, &mut Vec<Entry>)) {
     }
 }
 
-/// Visits all nodes by their names, each behind those of its blocks: `auth/check`.
+/// Visits all nodes by their names, each after the names of its blocks: `auth/check`.
 pub(crate) fn visit_nodes(root: &mut Item, visit: &mut impl FnMut(&str, &mut Vec<Entry>)) {
     walk(root, "", visit);
 }
@@ -73,7 +73,7 @@ fn walk(holder: &mut Item, prefix: &str, visit: &mut impl FnMut(&str, &mut Vec<E
         let Some(name) = ["name", "kind"].into_iter().find_map(|key| node.get(key)?.text()) else {
             continue;
         };
-        // A longer one is no name, and could be put before very many.
+        // A longer text is not a name, and would be repeated in front of very many nodes.
         if name.len() > NAME_LEN_MAX {
             continue;
         }

@@ -1,4 +1,5 @@
-//! Where each piece of a spec begins and ends, to the byte, and which of them aliases repeat.
+//! Where each piece of a spec begins and ends, to the byte, and which pieces are repeated by
+//! aliases.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -7,9 +8,9 @@ use granit_parser::{Event, Parser, ScalarStyle, StructureStyle, options};
 
 /// A piece of the text.
 pub(super) struct Mark {
-    /// Of a block scalar the start of its lines, behind the header.
+    /// For a block scalar, the start of its lines, after the header.
     pub(super) start: usize,
-    /// Behind its last byte that is not blank; comments do not count.
+    /// The byte after its last one that is not blank; comments do not count.
     pub(super) end: usize,
     /// Its anchor; 0 without one.
     pub(super) anchor: usize,
@@ -18,19 +19,20 @@ pub(super) struct Mark {
 
 /// How a piece is written.
 pub(super) enum Form {
-    /// It was left out: `key:`. It stands behind the colon, or behind the key if there is none.
+    /// It was left out: `key:`. Its place is after the colon, or after the key if there is no
+    /// colon.
     Empty,
-    /// On its place, with or without quotes.
+    /// In its place, with or without quotes.
     Scalar,
-    /// The lines behind `|` or `>`.
+    /// The lines after `|` or `>`.
     Lines,
-    /// `*name`, for the anchor of this number.
+    /// `*name`, an alias of the anchor with this number.
     Alias(usize),
     List {
         is_flow: bool,
         parts: Vec<Mark>,
     },
-    /// Keys and values by turns.
+    /// Keys and values in turn.
     Map {
         is_flow: bool,
         parts: Vec<Mark>,
@@ -40,9 +42,9 @@ pub(super) enum Form {
 /// The pieces of a text.
 pub(super) struct Marks {
     pub(super) root: Mark,
-    /// Where `&name` stands.
+    /// Place of `&name`.
     pub(super) anchors: HashMap<usize, Range<usize>>,
-    /// Where the last alias of an anchor stands.
+    /// Place of the last alias of an anchor.
     pub(super) aliases: HashMap<usize, Range<usize>>,
 }
 
@@ -51,7 +53,7 @@ impl Mark {
         Mark { start, end: start, anchor, form }
     }
 
-    /// Whether it is a list or mapping of lines.
+    /// Whether it is a list or mapping in block style.
     pub(super) fn is_block(&self) -> bool {
         matches!(self.form, Form::List { is_flow: false, .. } | Form::Map { is_flow: false, .. })
     }
@@ -65,7 +67,7 @@ impl Mark {
 }
 
 impl Marks {
-    /// Reads a text that the compiler takes; `None` else.
+    /// Reads a text that the compiler accepts; otherwise `None`.
     pub(super) fn of(text: &str) -> Option<Marks> {
         let (mut anchors, mut aliases) = (HashMap::new(), HashMap::new());
         let all = Form::List { is_flow: true, parts: Vec::new() };
@@ -116,7 +118,7 @@ impl Marks {
         Some(Marks { root, anchors, aliases })
     }
 
-    /// Where a piece begins, with its anchor.
+    /// Where a piece begins, including its anchor.
     pub(super) fn start(&self, mark: &Mark) -> usize {
         self.anchors.get(&mark.anchor).map_or(mark.start, |anchor| anchor.start.min(mark.start))
     }
@@ -124,7 +126,7 @@ impl Marks {
 
 fn scalar(text: &str, value: &str, style: ScalarStyle, at: Range<usize>) -> Mark {
     let (start, end, form) = match style {
-        // What was left out; `~` is written.
+        // The value was left out; a `~` would be written.
         ScalarStyle::Plain if at.is_empty() => {
             let end = text[..at.start].trim_end_matches(BLANKS).len();
             (end, end, Form::Empty)
@@ -135,7 +137,7 @@ fn scalar(text: &str, value: &str, style: ScalarStyle, at: Range<usize>) -> Mark
             let written = &text[..at.end];
             let end = match kept {
                 true => {
-                    // It goes up to the sign that follows, and that may stand further in.
+                    // The parser's range goes up to the next token, which may be indented.
                     let lines = written.trim_end_matches([' ', '\t']);
                     let line = lines.strip_suffix('\n').unwrap_or(lines);
                     line.strip_suffix('\r').unwrap_or(line)
@@ -152,8 +154,8 @@ fn scalar(text: &str, value: &str, style: ScalarStyle, at: Range<usize>) -> Mark
 /// What may stand between two pieces, apart from comments.
 pub(super) const BLANKS: [char; 4] = [' ', '\t', '\r', '\n'];
 
-/// Puts a piece into the one that is open. A value that was left out has its place behind the colon
-/// of its key.
+/// Puts a piece into the one that is open. A value that was left out is placed after the colon of
+/// its key.
 fn put(text: &str, open: &mut [Mark], mut mark: Mark) {
     let Some(frame) = open.last_mut() else { return };
     if let (Form::Map { parts, .. }, Form::Empty) = (&frame.form, &mark.form)
@@ -168,7 +170,7 @@ fn put(text: &str, open: &mut [Mark], mut mark: Mark) {
     }
 }
 
-/// Behind the colon of a key that ends here.
+/// The place after the colon of a key that ends here.
 pub(super) fn colon(text: &str, key_end: usize) -> Option<usize> {
     let rest = text[key_end..].trim_start_matches(BLANKS).strip_prefix(':')?;
     Some(text.len() - rest.len())

@@ -1,4 +1,4 @@
-//! Where a spec says something of a node, a domain or a link, by their names.
+//! Where a spec describes a node, a domain or a link, found by their names.
 
 use sinew_plan::{Data, Item};
 
@@ -14,15 +14,14 @@ pub struct Places {
 }
 
 impl Places {
-    /// Reads a text; `None` if it is no YAML.
+    /// Reads a text; `None` if it is not YAML.
     pub fn of(text: &str) -> Option<Places> {
         let root =
             (text.len() <= yaml::TEXT_LEN_MAX).then(|| yaml::parse(text, 0, &Report::default()));
         Some(Places { root: root.flatten()? })
     }
 
-    /// The mapping of a node or block by its name in the plan: `auth/check` stands in the block
-    /// `auth`.
+    /// The mapping of a node or block by its name in the plan: `auth/check` is in the block `auth`.
     pub fn node(&self, name: &str) -> Option<Vec<PathStep>> {
         Some(self.find_node(name)?.0)
     }
@@ -34,7 +33,7 @@ impl Places {
     }
 
     /// The mapping with the options of a link, by the nodes at its ends and their ports as the spec
-    /// names them: of a link to or from a block the block and its port.
+    /// names them. For a link to or from a block, give the block and its port.
     pub fn link(&self, from: (&str, &str), to: (&str, &str)) -> Option<Vec<PathStep>> {
         let inside = |name: &'_ str| name.rfind('/').map_or(0, |slash| slash + 1);
         let (scope, reader) = to.0.split_at(inside(to.0));

@@ -1,10 +1,10 @@
-//! Which bytes of a spec give way to which others, so that one key of a mapping changes.
+//! Which bytes of a spec are replaced by which others, so that one key of a mapping changes.
 
 use std::ops::Range;
 
 use super::marks::{BLANKS, Form, Mark, Marks, colon};
 
-/// Bytes of the text, and what takes their place.
+/// Bytes of the text, and their replacement.
 #[derive(Debug)]
 pub(super) struct Splice {
     pub(super) at: Range<usize>,
@@ -19,7 +19,7 @@ fn cut(at: Range<usize>) -> Splice {
     splice(at, "")
 }
 
-/// The text with the places of `splices`, which go from its front to its back; `None` if not.
+/// The text with `splices` applied. They must be in order of their places; `None` if they are not.
 pub(super) fn put(text: &str, splices: &[Splice]) -> Option<String> {
     let (mut new, mut end) = (String::with_capacity(text.len() + 64), 0);
     for Splice { at, with } in splices {
@@ -30,9 +30,9 @@ pub(super) fn put(text: &str, splices: &[Splice]) -> Option<String> {
     Some(new + text.get(end..)?)
 }
 
-/// Where a byte of the new text stood in the old one.
+/// The place in the old text of a byte of the new text.
 pub(super) fn before(splices: &[Splice], mut at: usize) -> usize {
-    // Those that are undone leave the text as it was up to there.
+    // Each splice is undone in turn: the text in front of it is then as it was.
     for Splice { at: old, with } in splices {
         if at >= old.start + with.len() {
             at = at - with.len() + old.len();
@@ -49,13 +49,13 @@ pub(super) struct Mapping<'t> {
     pub(super) marks: &'t Marks,
     pub(super) mark: &'t Mark,
     pub(super) is_flow: bool,
-    /// Keys and values by turns.
+    /// Keys and values in turn.
     pub(super) parts: &'t [Mark],
 }
 
 impl Mapping<'_> {
-    /// Gives another value to the key that stands at `index`. All of this module answers with
-    /// places from the front to the back; `None` is a form that we do not know how to change.
+    /// Gives another value to the key number `index`. All functions of this module return splices
+    /// in order of their places; `None` means a form that they cannot change.
     pub(super) fn set(&self, index: usize, value: &str) -> Option<Vec<Splice>> {
         let (key, old) = (&self.parts[2 * index], &self.parts[2 * index + 1]);
         let text = self.text;
@@ -86,7 +86,7 @@ impl Mapping<'_> {
         }
     }
 
-    /// Behind the colon of a key, or the anchor of its value.
+    /// The place after the colon of a key, or after the anchor of its value.
     fn before_value(&self, key: &Mark, value: &Mark) -> Option<usize> {
         if let Some(anchor) = self.marks.anchors.get(&value.anchor) {
             return Some(anchor.end);
@@ -94,7 +94,7 @@ impl Mapping<'_> {
         colon(self.text, key.end)
     }
 
-    /// Adds a key behind the others.
+    /// Adds a key after the others.
     pub(super) fn add(&self, key: &str, value: &str) -> Vec<Splice> {
         let text = self.text;
         let one = match (self.is_flow, self.parts.last()) {
@@ -116,7 +116,7 @@ impl Mapping<'_> {
         vec![one]
     }
 
-    /// What stands before each key that begins a line.
+    /// The text in front of each key that begins a line.
     fn indentation(&self) -> String {
         let before = |key: &Mark| {
             let start = self.marks.start(key);
@@ -130,7 +130,7 @@ impl Mapping<'_> {
         }
     }
 
-    /// Takes the key away that stands at `index`; of a block it is not the only one.
+    /// Removes key number `index`; in a block there must be other keys.
     pub(super) fn remove(&self, index: usize) -> Option<Vec<Splice>> {
         let start = self.marks.start(&self.parts[2 * index]);
         let end = self.parts[2 * index + 1].end;
@@ -140,15 +140,15 @@ impl Mapping<'_> {
         }
     }
 
-    /// The lines of a key in a block.
+    /// The lines of a key in a block mapping.
     fn lines(&self, index: usize, start: usize, end: usize) -> Range<usize> {
         let text = self.text;
         let (line, end) = (line_start(text, start), line_end(text, end));
         if is_blank(&text[line..start]) {
             return match text[end..].find('\n') {
                 Some(len) => line..end + len + 1,
-                // The last line has no line break, and so has the one before it then; blank lines
-                // stay, as they may belong to a block scalar.
+                // The last line has no line break, so the line break before it is removed too.
+                // Blank lines stay, as they may belong to a block scalar.
                 None => {
                     let before = text[..line].trim_end_matches(['\r', '\n']).len();
                     let is_next = text[before..line].matches('\n').count() == 1;
@@ -156,7 +156,7 @@ impl Mapping<'_> {
                 }
             };
         }
-        // It stands behind a `- `.
+        // The key is written after a `- `.
         let next = self.parts.get(2 * index + 2).map(|next| self.marks.start(next));
         let is_near = |next: &usize| {
             let between = text.get(end..*next).unwrap_or_default();
@@ -168,7 +168,7 @@ impl Mapping<'_> {
         }
     }
 
-    /// An entry between braces, and one comma.
+    /// Removes an entry between braces, and one comma.
     fn remove_entry(&self, index: usize, start: usize, end: usize) -> Option<Vec<Splice>> {
         let text = self.text;
         let mut splices = Vec::new();
@@ -194,7 +194,7 @@ impl Mapping<'_> {
     }
 }
 
-/// The comma behind an entry between braces.
+/// The comma after an entry between braces.
 fn comma(text: &str, from: usize) -> Option<usize> {
     let mut rest = text[from..].trim_start_matches(BLANKS);
     while let Some(comment) = rest.strip_prefix('#') {
@@ -213,7 +213,7 @@ fn line_end(text: &str, at: usize) -> usize {
     at + line.strip_suffix('\r').unwrap_or(line).len()
 }
 
-/// Where the line of a byte begins, behind the mark of the byte order.
+/// Where the line of a byte begins, after a byte-order mark.
 fn line_start(text: &str, at: usize) -> usize {
     match text[..at].rfind('\n') {
         Some(end) => end + 1,

@@ -28,7 +28,8 @@ fn check(rows: &[(&str, Change, &str)]) {
     for (text, change, expected) in rows {
         let edited = edit(text, std::slice::from_ref(change));
         assert_eq!(edited.as_deref(), Ok(*expected), "{text}\n{change:?}");
-        // The same with the line breaks of the other sort, in a file that begins with a mark.
+        // The same with the other sort of line breaks, in a file that begins with a byte-order
+        // mark.
         if !text.contains('\n') {
             continue;
         }
@@ -198,7 +199,7 @@ fn changes_are_made_one_after_the_other() {
     assert_eq!(edit(text, &changes).as_deref(), Ok(expected));
 }
 
-/// What is said of a change that is refused.
+/// The error for a change that is refused.
 fn refused(text: &str, changes: &[Change]) -> String {
     edit(text, changes).unwrap_err().to_string()
 }
@@ -227,9 +228,9 @@ fn what_other_places_say_too_is_refused() {
         let why = refused(text, &[remove("", "a")]);
         assert!(why.ends_with(&at(1)["line 1: ".len()..]), "{why}");
     }
-    // Who is under it in the tree is said too.
+    // Pieces below it in the tree are reported too.
     assert_eq!(refused("a: &x {b: {c: 1}}\n\nd: *x\n", &[set("a.b", "c", "2")]), at(1));
-    // An anchor that is only used where it goes away is no hindrance.
+    // An anchor that is only used inside the removed piece does not prevent the change.
     let inner = edit("a: {b: &x 1, c: *x}\nd: *x\n", &[set("", "a", "2")]);
     assert!(inner.is_err());
     assert_eq!(edit("a: {b: &x 1, c: *x}\n", &[set("", "a", "2")]).as_deref(), Ok("a: 2\n"));
@@ -307,7 +308,7 @@ fn an_error_names_the_line_as_it_was_before_all_changes() {
     );
 }
 
-/// The graphs of this repository that are YAML, each with its name.
+/// The graphs of this repository that are valid YAML, each with its name.
 fn graphs() -> Vec<(PathBuf, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut folders = vec![root.join("../../graphs"), root.join("tests/graphs")];
@@ -362,7 +363,7 @@ fn is_link((path, _): &(Vec<PathStep>, Vec<String>)) -> bool {
         && matches!(path.last(), Some(PathStep::Index(_)))
 }
 
-/// What stands behind the first ` #` of each line.
+/// The text after the first ` #` of each line.
 fn comments(text: &str) -> Vec<&str> {
     text.lines().filter_map(|line| Some(line.split_once('#')?.1)).collect()
 }
@@ -402,7 +403,7 @@ fn keys_of_any_graph_here_can_be_removed_and_set() {
     for (path, text) in graphs() {
         for (to, keys) in all_mappings(&text) {
             for (at, key) in keys.iter().enumerate() {
-                // By turns, for the time that it takes.
+                // Set and remove alternate: both for every key would take too long.
                 let value = ((at + to.len()) % 2 == 0).then(|| "{a: [1, b]}".to_owned());
                 let change = Change { to: to.clone(), key: key.clone(), value };
                 let Err(why) = edit(&text, &[change]) else { continue };
@@ -414,7 +415,7 @@ fn keys_of_any_graph_here_can_be_removed_and_set() {
     }
 }
 
-/// Pieces of YAML that make trouble, each to stand behind a colon or a `- `.
+/// Difficult pieces of YAML, each to be put after a colon or a `- `.
 const VALUES: &[&str] = &[
     "1",
     "x # c",
@@ -439,14 +440,14 @@ const VALUES: &[&str] = &[
     "# c\n      a:\n      b: |\n       x",
 ];
 
-/// Signs that mean something to the parser.
+/// Characters that mean something to the parser.
 const SIGNS: &[&str] = &[
     "a", "b", "a: ", "b: ", ": ", "- ", "\n", "\n", "  ", "\n  ", "{", "}", "[", "]", ", ", "? ",
     "#", " ", "|", ">", "+", "'", "\"", "&x ", "*x", "---", "\u{feff}", "µ", "\r\n", "\t", "~",
     "\u{a0}",
 ];
 
-/// What stands behind a changed key in its place, or that it goes away.
+/// The new value of a changed key, or `None` if the key is removed.
 const CHANGED: [Option<&str>; 6] =
     [Some("2"), Some("[a, {b: c}]"), Some("'x'"), Some("{}"), Some("\"µ\""), None];
 
@@ -497,7 +498,7 @@ proptest! {
         let value = change.value.as_deref().map(|value| tree(value).unwrap());
         change_tree(&mut expected, &change, value).unwrap();
         prop_assert!(same(&tree(&new).unwrap(), &expected));
-        // The pieces in front of the changed one and behind it are the same.
+        // The pieces before and after the changed one are the same.
         if let [_, PathStep::Index(changed), ..] = to[..] {
             let (front, back) = (pieces[..changed].concat(), pieces[changed + 1..].concat());
             prop_assert!(new.starts_with(&front) && new.ends_with(&back), "{text}\n{new}");

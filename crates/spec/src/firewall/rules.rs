@@ -1,4 +1,4 @@
-//! The rules of the firewall, each asked of the plan alone.
+//! The rules of the firewall, each checked on the plan alone.
 
 use sinew_plan::catalogue::Direction;
 use sinew_plan::plan::{Delivery, Link, Node, Plan, Sync, Transport, Wait};
@@ -7,7 +7,7 @@ use super::{Firewall, WaitsFor, direction};
 use crate::keys::CAPACITY_MAX;
 use crate::picture::count;
 
-/// What breaks the firewall, in the order of the plan.
+/// Violations of the firewall, in the order of the plan.
 pub(super) fn violations(plan: &Plan, firewall: &Firewall) -> Vec<String> {
     let mut violations = misplaced(plan);
     for link in firewall.crossings.iter().map(|&at| &plan.links[at]) {
@@ -25,7 +25,7 @@ fn name(plan: &Plan, link: &Link) -> String {
     format!("link '{}' -> '{}'", plan.end_name(link.from), plan.end_name(link.to))
 }
 
-/// A node that may block, in a cycle.
+/// Nodes that may block but run in a cycle.
 fn misplaced(plan: &Plan) -> Vec<String> {
     let wrong = plan.nodes.iter().filter(|node| {
         let serves = plan.domains[node.domain].service().is_some();
@@ -38,7 +38,7 @@ fn misplaced(plan: &Plan) -> Vec<String> {
     wrong.map(what).collect()
 }
 
-/// What is wrong with a link between the core and a service.
+/// The errors of a link between the core and a service.
 fn crossing_rules(plan: &Plan, link: &Link, direction: Direction) -> Vec<&'static str> {
     let delivery = match direction {
         Direction::Out => link.delivery != Delivery::Queue,
@@ -61,7 +61,7 @@ fn crossing_rules(plan: &Plan, link: &Link, direction: Direction) -> Vec<&'stati
     rules.into_iter().filter(|(holds, _)| !holds).map(|(_, what)| what).collect()
 }
 
-/// What is wrong with the age of messages from other hosts.
+/// Errors in the age limit of messages from other hosts.
 fn stamps(plan: &Plan) -> Vec<String> {
     let mut violations = Vec::new();
     for link in &plan.links {
@@ -79,7 +79,7 @@ fn stamps(plan: &Plan) -> Vec<String> {
     violations
 }
 
-/// A service among what a realtime thread can wait for.
+/// Services among the things that a realtime thread can wait for.
 fn waits(plan: &Plan, firewall: &Firewall) -> Vec<String> {
     let mut violations = Vec::new();
     for thread in &firewall.threads {
@@ -107,7 +107,7 @@ fn services(plan: &Plan) -> Vec<String> {
     wrong.map(|link| format!("{}: a service would poll on it", name(plan, link))).collect()
 }
 
-/// More threads that poll than CPUs: each polls away the time of who it waits for.
+/// More threads that poll than CPUs: each uses up the time of the thread that it waits for.
 fn crowded(firewall: &Firewall) -> Option<String> {
     let (polling, all, cpus) = (firewall.polling(), firewall.threads.len(), firewall.cpus);
     let crowded = polling > cpus || (polling > 0 && polling == cpus && all > cpus);

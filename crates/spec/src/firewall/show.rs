@@ -8,11 +8,11 @@ use sinew_plan::plan::{Delivery, Link, Plan};
 use super::{Firewall, On, ThreadWaits, WaitsFor, direction, why};
 use crate::picture::{count, delivery_text};
 
-/// Why the core cannot wait for who observes it.
+/// Why the core cannot wait for its observers.
 const OBSERVING: &str = "they read the records of the core's cycles, in memory that they cannot \
                          write; the core never waits for them";
 
-/// What of a link is dropped for its age.
+/// Which messages of a link are dropped because of their age.
 fn past(link: &Link) -> String {
     link.after_ns.map_or(String::new(), |after_ns| {
         format!(
@@ -23,8 +23,8 @@ fn past(link: &Link) -> String {
 }
 
 impl Firewall {
-    /// In a few lines: with services, their links to the core and what each realtime thread
-    /// can wait for; with a core, how many threads poll on how many CPUs.
+    /// The firewall in a few lines. With services: their links to the core and what each realtime
+    /// thread can wait for. With a core: how many threads poll on how many CPUs.
     pub fn text(&self, plan: &Plan) -> String {
         if self.threads.is_empty() {
             return "firewall: services only, no core that could wait for them\n".to_owned();
@@ -86,7 +86,7 @@ impl Firewall {
         let line = |thread: &ThreadWaits| {
             let mut waits: Vec<String> =
                 thread.waits.iter().map(|wait| wait_text(plan, *wait)).collect();
-            // Several links from one node bring their feedback together.
+            // Several links from one node bring their feedback together, so they are shown once.
             waits.dedup();
             let domain = &plan.domains[thread.domain].name;
             format!("  {domain}, thread {}: {}", thread.thread, waits.join("; "))
@@ -100,7 +100,7 @@ impl Firewall {
         format!("polling while they wait: {} of {all}, on {cpus}", self.polling())
     }
 
-    /// As one object.
+    /// The firewall as one JSON object.
     pub fn json(&self, plan: &Plan) -> Json {
         let links = self.crossings.iter().map(|&at| {
             let link = &plan.links[at];

@@ -1,4 +1,4 @@
-//! The part of one host, cut out of the plan of the whole.
+//! The part of one host, cut out of the plan of the whole graph.
 
 use sinew_plan::Span;
 use sinew_plan::catalogue::{Direction, Kind, MessageType, PACKET, Port};
@@ -12,7 +12,7 @@ use crate::draft::default_service;
 use crate::keys::RESTARTS_MAX;
 use crate::made::{self, PortRow};
 
-/// Which of the whole's domains, nodes and links are in the part, and where.
+/// Which domains, nodes and links of the whole plan are in the part, and their indices there.
 struct Places {
     domains: Vec<Option<usize>>,
     nodes: Vec<Option<usize>>,
@@ -48,7 +48,7 @@ impl Places {
         let domains = numbered(whole.domains.iter().map(|domain| domain.host == Some(own)));
         let is_here = |node: usize| domains[whole.nodes[node].domain].is_some();
         let nodes = numbered((0..whole.nodes.len()).map(is_here));
-        // None leads to another host: those are no links of the plan.
+        // None of them leads to another host: links between hosts are not among the plan's links.
         let links = numbered(whole.links.iter().map(|link| nodes[link.from.node].is_some()));
         Places { domains, nodes, links }
     }
@@ -94,7 +94,7 @@ impl Places {
         own.collect()
     }
 
-    /// Those whose other end lies elsewhere begin or end at the node that is added last.
+    /// Flow links whose other end is on another host begin or end at the node that is added last.
     fn flow_links(&self, whole: &Plan, calls: &[RemoteCall]) -> Vec<FlowLink> {
         let others = self.nodes.iter().flatten().count();
         let other = |link: &FlowLink| {
@@ -115,9 +115,9 @@ impl Places {
             Some(FlowLink { from, to })
         });
         let mut own: Vec<FlowLink> = own.collect();
-        // Stable: at one port the order is that of the spec.
+        // The sort is stable: at one port the order is that of the spec.
         own.sort_by_key(|link| link.from);
-        // Who calls one input shares one way to it.
+        // Callers of the same input share one flow link to it.
         own.dedup_by(|a, b| a == b && a.from.node == others);
         own
     }
@@ -135,7 +135,7 @@ impl Places {
     }
 }
 
-/// The places of those that stay.
+/// The new indices of the elements that stay.
 fn numbered(stays: impl Iterator<Item = bool>) -> Vec<Option<usize>> {
     let mut next = 0..;
     stays.map(|stays| stays.then(|| next.next()).flatten()).collect()
@@ -144,13 +144,13 @@ fn numbered(stays: impl Iterator<Item = bool>) -> Vec<Option<usize>> {
 /// A port of the node that stands for the other hosts.
 type OtherPort = (Direction, String, &'static MessageType);
 
-/// Gives each end that lies elsewhere, seen from `own`, a port: one for each port that writes, and
-/// one for each input that packets go to.
+/// Gives a port to each remote end, seen from `own`: one for each port that writes, and one for
+/// each input that packets go to.
 fn number_ports(links: &mut [RemoteLink], calls: &mut [RemoteCall], own: usize) -> Vec<OtherPort> {
     let mut ports: Vec<OtherPort> = Vec::new();
     let mut number = |from: &RemoteEnd, named: &RemoteEnd, message| {
         let direction = if from.host == own { Direction::In } else { Direction::Out };
-        // A writer of another host may have the name of one here.
+        // A writer on another host may have the same name as one on this host.
         let port = (direction, format!("{}.{}", named.node, named.port), message);
         let is_it = |known: &OtherPort| (known.0, &known.1) == (port.0, &port.1);
         let found = ports.iter().position(is_it);
@@ -182,7 +182,7 @@ fn stand_in(template: &'static Kind, ports: &[OtherPort]) -> &'static Kind {
 }
 
 /// Adds the node that stands for the other hosts, in a domain of its own, and its links. The domain
-/// is the last one: it starts first and stops last.
+/// is the last one, so it starts first and stops last.
 fn add_others(part: &mut Plan, places: &Places, whole: &Plan, kind: &'static Kind) {
     let (node, domain) = (part.nodes.len(), part.domains.len());
     let own = part.hosts.own.unwrap_or_default();
@@ -201,7 +201,7 @@ fn add_others(part: &mut Plan, places: &Places, whole: &Plan, kind: &'static Kin
         line: part.text.line(span).unwrap_or(1) as u32,
     });
     let plan = default_service();
-    // It is never given up: without it the others are silent.
+    // It is never given up: without it nothing comes from the other hosts.
     let restart =
         Restart { policy: RestartPolicy::Always, restarts_max: RESTARTS_MAX, ..plan.restart };
     part.domains.push(Domain {
@@ -234,7 +234,8 @@ fn add_others(part: &mut Plan, places: &Places, whole: &Plan, kind: &'static Kin
         let from = here(&link.from.node, &link.from.port);
         let known = added.iter_mut().find(|known| known.to == other);
         match known {
-            // Readers on several hosts, or several on one: the widest of their links.
+            // Several readers, on one host or on several: the link gets the widest options of
+            // theirs.
             Some(known) => hop.widen(known, part.is_service(from.node)),
             None => added.push(hop.outwards(from, other, part.is_service(from.node))),
         }
@@ -242,7 +243,8 @@ fn add_others(part: &mut Plan, places: &Places, whole: &Plan, kind: &'static Kin
     part.links.extend(added);
 }
 
-/// Half of the way between two hosts: the link between a node and the one that stands for others.
+/// Half of the way between two hosts: the link between a node and the one that stands for the other
+/// hosts.
 struct Hop {
     message: &'static MessageType,
     delivery: Delivery,
@@ -270,7 +272,7 @@ impl Hop {
         }
     }
 
-    /// Into the core with a stamp, to a service without.
+    /// Messages into the core have a stamp, those to a service have none.
     fn inwards(&self, from: End, to: End, is_service: bool) -> Link {
         let after_ns = self.after_ns.filter(|_| !is_service);
         Link { after_ns, ..self.link(from, to, is_service) }
@@ -287,7 +289,7 @@ impl Hop {
         }
     }
 
-    /// The core waits for nobody: what every message of leaves it is a broadcast.
+    /// The core never waits: a link that must carry every message out of it is a broadcast.
     fn leaves(&self, is_service: bool) -> Delivery {
         match self.delivery {
             Delivery::Queue if !is_service => Delivery::Broadcast,

@@ -11,8 +11,8 @@ use crate::draft::Draft;
 use crate::fields::Named;
 use crate::ports::crossing;
 
-/// Reports them. Where links were left out, `blurred` says which nodes wrote one: then only the
-/// outputs of the others are complained of.
+/// Reports ports that must be linked and are not. If some links could not be joined, `blurred` says
+/// which nodes wrote such a link, and only the outputs of the other nodes are reported.
 pub(crate) fn check(
     draft: &Draft<'_>,
     behind: &Behind,
@@ -22,7 +22,7 @@ pub(crate) fn check(
     let gates = gates(behind);
     // Ports of blocks that are reported already.
     let mut told = HashSet::new();
-    // An element of `out[]` counts for all of them.
+    // One linked element of `out[]` is enough.
     let element = |end: End| {
         let last = draft.nodes[end.node].kind.map_or(0, |kind| kind.ports.len() - 1);
         End { port: end.port.min(last), ..end }
@@ -55,7 +55,7 @@ pub(crate) fn check(
 /// A port of a block: the block, and its place among the block's ports of one side.
 type Gate = (usize, usize);
 
-/// The outermost port of a block that each end stands behind.
+/// The outermost block port that each end is behind.
 fn gates(behind: &Behind) -> HashMap<End, Gate> {
     let mut gates = HashMap::new();
     for sides in [&behind.inputs, &behind.outputs] {
@@ -70,7 +70,7 @@ fn gates(behind: &Behind) -> HashMap<End, Gate> {
     gates
 }
 
-/// Reports that nothing is linked to a port of a block, behind which `port` stands.
+/// Reports a port of a block to which nothing is linked; `port` is behind it.
 fn of_block(draft: &Draft<'_>, (block, gate): Gate, port: &Port) {
     let block = &draft.blocks[block];
     let gates = if port.direction == Direction::In { &block.inputs } else { &block.outputs };

@@ -5,7 +5,7 @@ use sinew_plan::catalogue::ParameterType;
 use super::Shape::{self, Fields};
 use super::{Key, Table, duration, optional, required};
 
-/// Most hosts of a graph: what one says of all others must fit into a request to its supervisor.
+/// Most hosts of a graph: a report about all the others must fit into a request to the supervisor.
 pub const HOSTS_MAX: usize = 24;
 
 /// A host.
@@ -62,7 +62,7 @@ static TLS: Table = Table {
     ],
 };
 
-/// At which age a message of another host is dropped.
+/// The age at which a message from another host is dropped.
 pub(super) const AFTER: Key = optional(
     "after",
     duration(AFTER_NS_MIN, 10_000_000_000),
@@ -70,7 +70,7 @@ pub(super) const AFTER: Key = optional(
              Default: 100ms.",
 );
 
-/// Youngest age at which a message of another host may be dropped, ns.
+/// Least age at which a message from another host may be dropped, ns.
 const AFTER_NS_MIN: u64 = 5_000_000;
-/// The age at which it is dropped if the link does not say so, ns.
+/// The age at which it is dropped if the link does not give one, ns.
 pub(crate) const AFTER_NS: u64 = 100_000_000;

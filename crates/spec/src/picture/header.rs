@@ -1,5 +1,5 @@
-//! The messages of a plan as a header for C and C++: structs that lie in memory as ours do, the
-//! words of their enums, and what a kind in C says of its ports.
+//! The messages of a plan as a header for C and C++: structs with the same layout in memory as
+//! ours, the words of their enums, and what a kind in C declares about its ports.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -9,8 +9,8 @@ use sinew_plan::plan::Plan;
 
 use crate::messages::is_reserved;
 
-/// Fields that the record of a port in C has room for, and bytes of a name with its end:
-/// `guest/rtos/include/sinew_guest.h`.
+/// The most fields that the record of a port in C has room for, and the most bytes of a name with
+/// its final zero: `guest/rtos/include/sinew_guest.h`.
 const PORT_FIELDS_MAX: usize = 20;
 const PORT_NAME_MAX: usize = 32;
 
@@ -30,7 +30,7 @@ const HEAD: &str = r#"/* Messages of graph 'GRAPH' as they lie in memory, by 'si
 #endif
 "#;
 
-/// What crosses the links of a plan, by name, as C11 and C++11 read it.
+/// The messages of the plan's links, by name, in a form that C11 and C++11 accept.
 pub fn c_header(plan: &Plan) -> String {
     let guard = format!("SINEW_{}_H", upper(&plan.name));
     let mut text = HEAD.replace("GRAPH", &plan.name).replace("GUARD", &guard);
@@ -40,7 +40,7 @@ pub fn c_header(plan: &Plan) -> String {
     text + "\n#undef SINEW_HOLDS\n#endif\n"
 }
 
-/// Each message once; of two with one name the later ones have their hash in it.
+/// Each message once; of two with the same name the later one has its hash in the name.
 fn messages(plan: &Plan) -> BTreeMap<String, &'static MessageType> {
     let mut all = BTreeMap::<String, &'static MessageType>::new();
     let ends = plan.links.iter().flat_map(|link| [link.from, link.to]);
@@ -89,7 +89,7 @@ fn labels(text: &mut String, name: &str, field: &Field) {
     line(text, "};\n");
 }
 
-/// What the record of a kind in C says of a port with this message.
+/// What the record of a kind in C declares about a port with this message.
 fn port(text: &mut String, name: &str, ty: &MessageType) {
     let is_short = |name: &str| name.len() < PORT_NAME_MAX;
     let fits = ty.fields.len() <= PORT_FIELDS_MAX
@@ -120,7 +120,7 @@ fn enum_name(name: &str, field: &Field) -> String {
     format!("{name}_{}", field.name)
 }
 
-/// A name that C does not keep for itself.
+/// The name, changed if C reserves it.
 fn ident(name: &str) -> String {
     if is_reserved(name) { format!("{name}_") } else { name.to_owned() }
 }

@@ -22,7 +22,7 @@ pub fn json(plan: &Plan) -> Json {
         "links": plan.links.iter().map(|row| link(plan, row)).collect::<Json>(),
         "flow_links": plan.flow_links.iter().map(|row| flow_link(plan, row)).collect::<Json>(),
         "hosts": plan.hosts.all.iter().map(host).collect::<Json>(),
-        // As text: it has more digits than a number of JSON.
+        // As text, because it has more digits than a JSON number can hold.
         "hosts_version": format!("{:#018x}", plan.hosts.version),
         "host": plan.own_host().map(|host| &host.name),
         "remote_links": plan.hosts.links.iter().map(|row| remote_link(plan, row)).collect::<Json>(),
@@ -119,7 +119,7 @@ fn thread(plan: &Plan, thread: &Thread) -> Json {
 
 fn node(plan: &Plan, node: &Node) -> Json {
     let values = node.kind.parameters.iter().zip(&node.values).zip(&node.written);
-    // What came from outside of the spec is shown as it is written there.
+    // A value that came from outside of the spec is shown as the spec writes it.
     let shown = |value, written: &Option<String>| {
         written.as_ref().map_or_else(|| parameter(value), |written| json!(written))
     };

@@ -1,17 +1,17 @@
-//! Where everything of the picture stands.
+//! The place of everything in the picture.
 //!
-//! Domains stand side by side in stop order, each with its threads below each other. Inside, nodes
-//! stand in columns: a node is right of who it reads from; after some columns the row wraps. A link
-//! leaves its node to the right and arrives from the left:
+//! Domains are placed side by side in stop order, each with its threads one below the other.
+//! Inside, nodes are placed in columns: a node is to the right of the nodes that it reads from;
+//! after some columns the row wraps. A link leaves its node to the right and arrives from the left:
 //!
 //! ```text
 //!   │ entry tracks │ labels │ node │ exit tracks │ entry tracks │ labels │ node │
 //! ```
 //!
-//! A label stands at the input port that its link arrives at. An input of messages has one writer
-//! and a row of its own, so labels cannot meet; links that carry packets have none. A link into the
-//! next column turns once in an exit track; every other one goes down to a lane below the thread,
-//! the domain or the picture, and up again.
+//! A label is placed at the input port at which its link arrives. An input of messages has one
+//! writer and a row of its own, so labels cannot overlap; links that carry packets have none. A
+//! link into the next column turns once in an exit track; every other link goes down to a lane
+//! below the thread, the domain or the picture, and up again.
 
 mod lanes;
 
@@ -32,14 +32,14 @@ use crate::picture::{
 const COLUMNS_MAX: usize = 6;
 const MARGIN: f64 = 28.0;
 const TITLE_HEIGHT: f64 = 30.0;
-/// Where the title's letters stand.
+/// The base line of the title.
 pub(super) const TITLE_Y: f64 = 38.0;
 /// Height of the legend and of each note below it.
 pub(super) const LEGEND_HEIGHT: f64 = 22.0;
-/// The legend fits into this width.
+/// Wide enough for the legend.
 const WIDTH_MIN: f64 = 640.0;
 const DOMAIN_GAP: f64 = 36.0;
-/// Between the core and the services.
+/// Gap between the core and the services.
 const FIREWALL_GAP: f64 = 76.0;
 const DOMAIN_PAD: f64 = 14.0;
 const DOMAIN_HEADER: f64 = 58.0;
@@ -49,10 +49,10 @@ const THREAD_HEADER: f64 = 34.0;
 const NODE_GAP: f64 = 20.0;
 /// Height of a node's name and kind.
 pub(super) const NODE_HEADER: f64 = 48.0;
-/// From there to the first port, so that ports of neighbours stand on one height.
+/// From there to the first port, so that ports of neighbours are at the same height.
 const FIRST_PORT: f64 = 18.0;
 const NODE_WIDTH_MIN: f64 = 132.0;
-/// Height of a port with what stands below it.
+/// Height of a port with the text below it.
 const ROW: f64 = 30.0;
 /// The same if its label has three lines.
 const ROW_LABELLED: f64 = 52.0;
@@ -67,12 +67,12 @@ pub(super) struct Rect {
     pub(super) height: f64,
 }
 
-/// A link's way, and the width of its label: the last piece runs through the middle of that.
+/// The path of a link, and the width of its label: the last piece runs through the label's middle.
 #[derive(Debug)]
 pub(super) struct Way {
     /// Corners of a line of horizontal and vertical pieces, from the writer to the reader.
     pub(super) points: Vec<(f64, f64)>,
-    /// The last of them.
+    /// The last of these corners.
     pub(super) end: (f64, f64),
     pub(super) label_width: f64,
 }
@@ -87,14 +87,14 @@ pub(super) struct Layout<'a> {
     /// Between the core and the services, if there are both.
     pub(super) firewall_x: Option<f64>,
     pub(super) domains: Vec<Rect>,
-    /// For each domain.
+    /// The threads of each domain.
     pub(super) threads: Vec<Vec<Rect>>,
     pub(super) nodes: Vec<Rect>,
     /// Height of the rows of each node's ports.
     pub(super) rows: Vec<f64>,
     /// What is drawn between ports.
     pub(super) lines: Vec<Line>,
-    /// For each line.
+    /// One for each line.
     pub(super) ways: Vec<Way>,
     /// The ports of each node that are drawn, from top to bottom.
     pub(super) ports: Vec<Vec<usize>>,
@@ -103,7 +103,7 @@ pub(super) struct Layout<'a> {
 }
 
 impl<'a> Layout<'a> {
-    /// Nothing has its place yet.
+    /// A layout in which nothing has its place yet.
     fn new(plan: &'a Plan) -> Layout<'a> {
         let lines = lines(plan);
         let linked: HashSet<End> = lines.iter().flat_map(|line| [line.from, line.to]).collect();
@@ -131,7 +131,7 @@ impl<'a> Layout<'a> {
         above.filter(|&&other| direction(other) == direction(end.port)).count()
     }
 
-    /// Where a port stands on its node's side.
+    /// The height of a port at the side of its node.
     pub(super) fn port_y(&self, end: End) -> f64 {
         let row_y = self.rows[end.node] * self.row(end) as f64;
         self.nodes[end.node].y + NODE_HEADER + FIRST_PORT + row_y
@@ -154,7 +154,7 @@ impl<'a> Layout<'a> {
     }
 }
 
-/// Width of a text of `size` pixels in a proportional font, on the safe side.
+/// Width of a text of `size` pixels in a proportional font, rather too large than too small.
 pub(super) fn text_width(text: &str, size: f64) -> f64 {
     text.chars().count() as f64 * size * 0.57
 }
@@ -174,7 +174,7 @@ struct Column {
     node_x: f64,
 }
 
-/// The ports of each node that are drawn: of elements `out[i]` those that lead somewhere.
+/// The ports of each node that are drawn; of elements `out[i]` only those with a link.
 fn ports(plan: &Plan, linked: &HashSet<End>) -> Vec<Vec<usize>> {
     let mut ports: Vec<Vec<usize>> = Vec::with_capacity(plan.nodes.len());
     for node in &plan.nodes {
@@ -200,7 +200,7 @@ pub(super) fn layout(plan: &Plan) -> Layout<'_> {
     for (at, column) in columns.iter().enumerate() {
         column.nodes.iter().for_each(|&node| column_of[node] = at);
     }
-    // The row of columns in which each node stands: a chain that is too long wraps.
+    // The row of columns in which each node is placed: a chain that is too long wraps.
     let bands: Vec<usize> = depths.into_iter().map(|depth| depth / COLUMNS_MAX).collect();
     let direct = |line: &Line| column_of[line.to.node] == column_of[line.from.node] + 1;
     for (at, line) in lines.iter().enumerate() {
@@ -212,10 +212,11 @@ pub(super) fn layout(plan: &Plan) -> Layout<'_> {
         }
     }
     let nets = nets(plan, lines);
-    // Upper ports turn outside of lower ones, so that ways to a lane do not cross each other.
+    // Upper ports turn further out than lower ones, so that paths to a lane do not cross each
+    // other.
     for column in &mut columns {
         column.entries.sort_by_cached_key(|&at| layout.place(&bands, lines[at].to));
-        // Ways that go down turn before those into the next column, whose last piece may pass a
+        // Paths that go down turn before those into the next column, whose last piece may pass a
         // port.
         let turn =
             |&at: &usize| (direct(&lines[at]), Reverse(layout.place(&bands, lines[at].from)));
@@ -253,7 +254,7 @@ pub(super) fn layout(plan: &Plan) -> Layout<'_> {
     layout
 }
 
-/// Where a link turns.
+/// The turns of a link.
 #[derive(Clone, Copy)]
 pub(super) struct Turns {
     pub(super) exit_x: f64,
@@ -261,7 +262,7 @@ pub(super) struct Turns {
     pub(super) entry_x: Option<f64>,
 }
 
-/// For each link the first of those that share its tracks and lane: links of one port that look
+/// For each link the first of the links that share its tracks and lane: links of one port that look
 /// alike are drawn as a tree.
 fn nets(plan: &Plan, lines: &[Line]) -> Vec<usize> {
     let mut first = HashMap::new();
@@ -278,7 +279,7 @@ fn tracks(links: &[usize], nets: &[usize]) -> Vec<usize> {
     links.iter().map(|&at| nets[at]).filter(|&net| seen.insert(net)).collect()
 }
 
-/// How far from the first track that of a net lies.
+/// Distance of a net's track from the first track.
 fn track(tracks: &[usize], net: usize) -> f64 {
     TRACK * tracks.iter().position(|&other| other == net).unwrap_or(0) as f64
 }
@@ -301,7 +302,7 @@ fn label_width(plan: &Plan, line: &Line) -> f64 {
     widest + 22.0
 }
 
-/// How deep each node stands behind those of its domain that it reads from.
+/// The depth of each node: how long the chain of nodes of its domain is that it reads from.
 fn depths(plan: &Plan, lines: &[Line]) -> Vec<usize> {
     let inside = |line: &&Line| {
         !line.delay && plan.nodes[line.from.node].domain == plan.nodes[line.to.node].domain
@@ -361,7 +362,7 @@ fn node_width(plan: &Plan, node: usize, ports: &[usize]) -> f64 {
     fits.into_iter().fold(NODE_WIDTH_MIN, f64::max)
 }
 
-/// Gives columns their place from left to right, and domains theirs around them.
+/// Gives each column its place from left to right, and each domain its place around them.
 fn place_columns(plan: &Plan, columns: &mut [Column], layout: &mut Layout<'_>) {
     let mut x = MARGIN;
     for at in 0..columns.len() {
@@ -401,7 +402,7 @@ fn place_columns(plan: &Plan, columns: &mut [Column], layout: &mut Layout<'_>) {
     layout.width = WIDTH_MIN.max(x + MARGIN);
 }
 
-/// Room for what is said of a domain and its threads.
+/// Room for the facts about a domain and its threads.
 fn domain_width_min(plan: &Plan, domain: &Domain) -> f64 {
     let facts = text_width(&domain_facts(plan, domain).join(SEPARATOR), 11.0);
     let threads = domain.threads().iter().enumerate();
@@ -419,7 +420,7 @@ impl Rect {
     }
 }
 
-/// Gives threads and nodes their place from top to bottom.
+/// Gives threads and nodes their places from top to bottom.
 fn place_rows(columns: &[Column], bands: &[usize], lanes: &Lanes, layout: &mut Layout<'_>) {
     let plan = layout.plan;
     for (at, domain) in plan.domains.iter().enumerate() {

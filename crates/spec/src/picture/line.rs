@@ -1,4 +1,5 @@
-//! What is drawn from a port to another one: a link that carries messages, or one of a flow.
+//! What is drawn from one port to another: a link that carries messages, or one that carries
+//! packets.
 
 use sinew_plan::plan::{End, Link, Plan};
 
@@ -12,7 +13,7 @@ pub(super) struct Line {
     pub(super) link: Option<usize>,
 }
 
-/// All of them: those that carry messages in the order of the plan, then those of flows.
+/// All links: those that carry messages in the order of the plan, then those of flows.
 pub(super) fn lines(plan: &Plan) -> Vec<Line> {
     let messages = plan.links.iter().enumerate().map(|(at, link)| {
         let &Link { from, to, delay, .. } = link;
@@ -31,8 +32,8 @@ impl Line {
         self.link.map(|at| &plan.links[at])
     }
 
-    /// How far it reaches: inside a thread, between threads, between domains; or as a call of a
-    /// flow.
+    /// How far the link reaches: inside a thread, between threads or between domains; or that it is
+    /// a call of a flow.
     pub(super) fn reach(&self, plan: &Plan) -> &'static str {
         let domain = |end: End| plan.nodes[end.node].domain;
         match self.link(plan) {

@@ -1,5 +1,5 @@
 //! A plan as a picture: [`svg`] for people, [`text`] for a terminal, [`json`] for programs, and
-//! [`c_header`] for C. Pure; what is drawn is only what the plan says.
+//! [`c_header`] for C. Pure: only the plan is drawn.
 
 mod header;
 mod json;
@@ -20,7 +20,7 @@ pub use text::{lines, summary, text, wrap};
 
 use crate::value::size_text;
 
-/// How much of everything there is.
+/// The numbers of domains, threads, nodes and so on.
 fn counts(plan: &Plan) -> String {
     let threads = plan.domains.iter().map(|domain| domain.threads().len()).sum();
     let services = plan.domains.iter().filter(|domain| domain.service().is_some()).count();
@@ -49,7 +49,7 @@ fn counts(plan: &Plan) -> String {
     hosts.into_iter().chain(parts).collect::<Vec<_>>().join(", ")
 }
 
-/// The links between hosts, and what else the plan says in sentences.
+/// The links between hosts, and the notes of the plan.
 fn notes(plan: &Plan) -> Vec<String> {
     let remote = plan.hosts.links.iter().map(|link| {
         let RemoteLink { from, to, message, delivery, after_ns, .. } = link;
@@ -79,7 +79,7 @@ pub(crate) fn count(count: usize, word: &str) -> String {
     }
 }
 
-/// What is to be said of a domain beside its name.
+/// The facts about a domain that are shown beside its name.
 fn domain_facts(plan: &Plan, domain: &Domain) -> Vec<String> {
     let mut facts = match &domain.role {
         Role::Realtime(realtime) => vec![
@@ -118,7 +118,7 @@ fn domain_facts(plan: &Plan, domain: &Domain) -> Vec<String> {
     facts
 }
 
-/// The flow nodes of a service, and what they run on.
+/// The flow nodes of a service, and the threads that run them.
 fn flows_text(plan: &Plan, service: &ServiceDomain) -> Option<String> {
     let nodes = service.nodes.iter().filter(|&&node| plan.is_flow(node)).count();
     let of_cpus = service.cpus.as_ref().map(Vec::len);
@@ -129,7 +129,7 @@ fn flows_text(plan: &Plan, service: &ServiceDomain) -> Option<String> {
     (nodes > 0).then(|| format!("{} on {workers}", count(nodes, "flow node")))
 }
 
-/// The CPUs that a service keeps to.
+/// The CPUs that a service is limited to.
 fn cpus_text(cpus: &[u32]) -> String {
     let word = if cpus.len() == 1 { "CPU" } else { "CPUs" };
     let cpus: Vec<String> = cpus.iter().map(u32::to_string).collect();
@@ -146,7 +146,7 @@ fn restart_text(restart: &Restart) -> String {
     }
 }
 
-/// What a service may use; nothing if that is all there is.
+/// The limits of a service; `None` if it has none.
 fn limits_text(limits: &ServiceLimits) -> Option<String> {
     let parts = [
         limits.memory_bytes.map(size_text),
@@ -158,7 +158,8 @@ fn limits_text(limits: &ServiceLimits) -> Option<String> {
     (!parts.is_empty()).then(|| format!("uses {} at most", parts.join(", ")))
 }
 
-/// The nodes of each thread of a domain. In a service, where each node has its own, all in one row.
+/// The nodes of each thread of a domain. In a service each node has a thread of its own, so all are
+/// in one row.
 fn rows(domain: &Domain) -> Vec<&[usize]> {
     match &domain.role {
         Role::Realtime(realtime) => {
@@ -168,7 +169,7 @@ fn rows(domain: &Domain) -> Vec<&[usize]> {
     }
 }
 
-/// What is to be said of a thread.
+/// The facts about a thread.
 fn thread_facts(plan: &Plan, thread: &Thread) -> [String; 2] {
     [
         thread.cpu.map_or("any CPU".to_owned(), |cpu| format!("CPU {cpu}")),
@@ -181,7 +182,7 @@ fn thread_facts(plan: &Plan, thread: &Thread) -> [String; 2] {
     ]
 }
 
-/// Between facts in one line.
+/// Separates facts in one line.
 const SEPARATOR: &str = "  ·  ";
 
 /// Number and facts of a thread in one line.
@@ -189,7 +190,7 @@ fn thread_head(plan: &Plan, at: usize, thread: &Thread) -> String {
     format!("thread {at}{SEPARATOR}{}", thread_facts(plan, thread).join(SEPARATOR))
 }
 
-/// What crosses a link, its size, and whether it arrives a cycle later.
+/// The message of a link, its size, and whether it arrives one cycle later.
 fn message_text(link: &Link) -> String {
     let delay = if link.delay { " · delay 1" } else { "" };
     let field = link.part.as_ref().map_or("", |part| &part.field);
@@ -210,8 +211,8 @@ pub(crate) fn delivery_text(link: &Link) -> String {
     format!("{}{capacity}{full}", link.delivery.word())
 }
 
-/// How a link crosses: transport and sync, then delivery and wait. A fused link has neither, and
-/// nobody waits on one between the core and a service.
+/// How a link crosses: transport and sync, then delivery and wait. A fused link has neither, and on
+/// a link between the core and a service nothing waits.
 fn option_texts(plan: &Plan, link: &Link) -> Option<[String; 2]> {
     if link.fused {
         return None;

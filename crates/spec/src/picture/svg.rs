@@ -1,4 +1,4 @@
-//! The plan as an SVG, light or dark as the viewer prefers, in the fonts of the system.
+//! The plan as an SVG, light or dark as the viewer prefers, in the system's fonts.
 
 use std::fmt::{self, Display, Write};
 
@@ -13,7 +13,8 @@ use crate::picture::{
     SEPARATOR, counts, domain_facts, message_text, notes, option_texts, thread_head,
 };
 
-/// Colours and fonts. Each domain has a hue of its own; what differs by theme is a variable.
+/// Colours and fonts. Each domain has a hue of its own; colours that depend on the theme are
+/// variables.
 const STYLE: &str = include_str!("picture.css");
 /// Hues that are given to domains in turn.
 const HUES: usize = 6;
@@ -62,7 +63,8 @@ fn draw(out: &mut String, plan: &Plan, layout: &Layout) -> fmt::Result {
     writeln!(out, "</svg>")
 }
 
-/// A text between tags or in quotes. What XML cannot hold becomes a replacement character.
+/// A text between tags or in quotes. Characters that XML does not allow become replacement
+/// characters.
 pub struct Escaped<'a>(pub &'a str);
 
 impl Display for Escaped<'_> {
@@ -105,7 +107,7 @@ fn label(
     )
 }
 
-/// The frame of a domain and of its threads; that of a service looks different and has no threads.
+/// The frame of a domain and of its threads; a service's frame looks different and has no threads.
 fn draw_domain(out: &mut String, plan: &Plan, layout: &Layout<'_>, at: usize) -> fmt::Result {
     let (domain, frame) = (&plan.domains[at], layout.domains[at]);
     writeln!(out, "<g class=\"d{}\">", at % HUES)?;
@@ -125,7 +127,7 @@ fn draw_domain(out: &mut String, plan: &Plan, layout: &Layout<'_>, at: usize) ->
     writeln!(out, "</g>")
 }
 
-/// Where the core ends. The word stands in the height of the domains' heads, where no link runs.
+/// The border of the core. Its word is at the height of the domains' heads, where no link runs.
 fn draw_firewall(out: &mut String, layout: &Layout<'_>, x: f64) -> fmt::Result {
     let top = layout.domains.first().map_or(0.0, |domain| domain.y);
     let bottom = layout.legend_y - LEGEND_HEIGHT;
@@ -151,7 +153,7 @@ fn draw_way(out: &mut String, plan: &Plan, line: &Line, way: &Way) -> fmt::Resul
 fn rounded(points: &[(f64, f64)]) -> String {
     let mut corners = points.to_vec();
     corners.dedup_by(|b, a| (a.0 - b.0).abs() + (a.1 - b.1).abs() < 0.5);
-    // A corner between two pieces of the same direction is none.
+    // A corner between two pieces of the same direction is removed.
     let mut at = 1;
     while at + 1 < corners.len() {
         let (a, b, c) = (corners[at - 1], corners[at], corners[at + 1]);
@@ -180,7 +182,7 @@ fn rounded(points: &[(f64, f64)]) -> String {
     path
 }
 
-/// A point a corner's radius away, or half the way if that is less.
+/// The point one corner's radius away, or half-way if that is nearer.
 fn toward(from: (f64, f64), to: (f64, f64)) -> (f64, f64) {
     let (dx, dy) = (to.0 - from.0, to.1 - from.1);
     let length = dx.abs() + dy.abs();
@@ -203,7 +205,7 @@ fn draw_node(out: &mut String, plan: &Plan, layout: &Layout<'_>, node: usize) ->
     writeln!(out, "<g class=\"d{}\">", row.domain % HUES)?;
     rect(out, "node", frame, 9.0)?;
     let mut x = frame.x + 14.0;
-    // A service has no order: each of its nodes runs on a thread of its own.
+    // The nodes of a service have no order: each runs on a thread of its own.
     if let Some(thread) = plan.domains[row.domain].threads().get(row.thread) {
         let order = thread.nodes.iter().position(|&other| other == node).unwrap_or(0) + 1;
         let (cx, cy) = (frame.x + 20.0, frame.y + 24.0);

@@ -5,12 +5,12 @@ use unicode_width::UnicodeWidthStr;
 
 use crate::picture::{counts, domain_facts, message_text, notes, option_texts, thread_facts};
 
-/// Narrowest picture; below it lines are wrapped by the terminal.
+/// Narrowest picture; in a narrower terminal its lines wrap.
 const WIDTH_MIN: usize = 40;
-/// Widest picture; more is only harder to read.
+/// Widest picture; a wider one is harder to read.
 const WIDTH_MAX: usize = 110;
 
-/// The picture, `width` columns wide where the terminal allows.
+/// The picture, `width` columns wide within the limits above.
 pub fn text(plan: &Plan, width: usize) -> String {
     let width = width.clamp(WIDTH_MIN, WIDTH_MAX);
     let mut lines = vec![format!("{} ({})", plan.name, counts(plan))];
@@ -58,8 +58,8 @@ pub fn summary(plan: &Plan) -> String {
     lines.join("\n") + "\n"
 }
 
-/// The plan in lines without boxes and arrows, for who hears them read: the summary, the safe
-/// values, and each link.
+/// The plan in lines without boxes and arrows, for a screen reader: the summary, the safe values,
+/// and each link.
 pub fn lines(plan: &Plan) -> String {
     let mut text = summary(plan);
     for node in &plan.nodes {
@@ -87,7 +87,7 @@ pub fn lines(plan: &Plan) -> String {
     text
 }
 
-/// A frame in a terminal: its upper and its lower corners, and what lies between.
+/// A frame in a terminal: its upper and lower corners, and the lines between them.
 struct Frame {
     upper: [&'static str; 2],
     lower: [&'static str; 2],
@@ -95,14 +95,14 @@ struct Frame {
     side: &'static str,
 }
 
-/// Of what stops as a whole: the core, and threads in it.
+/// For what stops as a whole: the core, and threads in it.
 const SOLID: Frame =
     Frame { upper: ["╭", "╮"], lower: ["╰", "╯"], across: "─", side: "│" };
-/// Of what comes back alone: services.
+/// For what is restarted alone: services.
 const DASHED: Frame =
     Frame { upper: ["┌", "┐"], lower: ["└", "┘"], across: "╌", side: "╎" };
 
-/// Where the core ends.
+/// The border between the core and the services.
 fn firewall(width: usize) -> String {
     let words = "▓▓ firewall: below, each fails alone, and none makes the core wait ";
     let short = "▓▓ firewall ";
@@ -178,7 +178,7 @@ fn link_lines(plan: &Plan, link: &Link, width: usize) -> Vec<String> {
     lines
 }
 
-/// A box with a title in its upper line; facts that do not fit there stand below it.
+/// A box with a title in its upper line; facts that do not fit there are put below it.
 fn boxed(
     frame: &Frame,
     title: &str,
@@ -210,8 +210,8 @@ fn boxed(
     lines
 }
 
-/// Breaks text between words, into lines of `width` columns; those after the first stand under its
-/// first word. A word that is longer than a line stays whole.
+/// Breaks text between words into lines of `width` columns; further lines are indented to its first
+/// word. A word that is longer than a line is not broken.
 pub fn wrap(lead: &str, text: &str, width: usize) -> Vec<String> {
     let mut lines = Vec::new();
     let mut line = lead.to_owned();
@@ -227,12 +227,12 @@ pub fn wrap(lead: &str, text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// The same, with words cut that are longer than a line.
+/// The same, but words that are longer than a line are cut.
 fn within(lead: &str, text: &str, width: usize) -> Vec<String> {
     wrap(lead, text, width).iter().map(|line| cut(line, width)).collect()
 }
 
-/// Cuts what is too long, and shows it.
+/// Cuts a text that is too long, and marks the cut.
 fn cut(text: &str, width: usize) -> String {
     if text.width() <= width {
         return text.to_owned();

@@ -1,10 +1,10 @@
-//! Where the bytes of a value's text stand in the spec: quotes and indentation are not in the text.
+//! The places in the spec of the bytes of a value's text, which has no quotes and no indentation.
 
 use granit_parser::ScalarStyle;
 use sinew_plan::LinePlaces;
 
-/// The lines of a scalar that `raw` writes, which begins at byte `start` of the spec. `None` if it
-/// is no block scalar; without lines if it is folded, so that they are not those of the spec.
+/// The lines of a scalar that is written as `raw` and begins at byte `start` of the spec. `None` if
+/// it is not a block scalar; empty if it is folded, as its lines are then not those of the spec.
 pub(super) fn lines(style: ScalarStyle, text: &str, raw: &str, start: usize) -> Option<LinePlaces> {
     match style {
         ScalarStyle::Literal => Some(literal(text, raw, start).unwrap_or_default()),
@@ -13,7 +13,8 @@ pub(super) fn lines(style: ScalarStyle, text: &str, raw: &str, start: usize) -> 
     }
 }
 
-/// `raw` begins with the first line that is not empty; every line is one of the text, further in.
+/// `raw` begins with the first line that is not empty; each of its lines is an indented line of the
+/// text.
 fn literal(text: &str, raw: &str, start: usize) -> Option<LinePlaces> {
     let mut text_start = text.find(|c| c != '\n')?;
     let mut raw_start = 0;

@@ -9,7 +9,7 @@ use sinew_spec::catalogue::{
 use sinew_spec::plan::{Plan, TargetMachine};
 use sinew_spec::{Diagnostic, SpecSource, compile, render};
 
-/// A message of so many words.
+/// A message of `count` words.
 pub(crate) const fn message(
     name: &'static str,
     count: u32,

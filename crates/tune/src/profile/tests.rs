@@ -1,11 +1,11 @@
-//! A profile is read as it was written, and whatever else stands in a file is refused.
+//! A profile is read as it was written. Anything else in a file is refused.
 
 use std::cell::Cell;
 
 use super::*;
 use crate::search::search;
 
-/// A profile of this machine in which messages take the same time whatever is tried.
+/// A profile of this machine in which messages take the same time for every candidate.
 pub(crate) fn profile() -> MachineProfile {
     let interval = |ns| Interval::of(&[ns; 3]).expect("three");
     let suited = |class| {
@@ -34,7 +34,7 @@ fn refused(text: &str, words: &str) {
     assert!(error.contains(words) && error.contains("run 'sinew tune'"), "{error}");
 }
 
-/// That a profile with this value in this place is refused with these words.
+/// Checks that a profile with this value in this place is refused with these words.
 #[track_caller]
 fn bad(place: &str, value: Value, words: &str) {
     let mut json = json!(profile());
@@ -51,7 +51,7 @@ fn a_profile_is_read_as_it_was_written() {
         panic!("it was measured")
     };
     assert_eq!((file.as_str(), pairs.len(), pairs[1].cpus), ("a.json", 2, [0, 2]));
-    // What was chosen is the default.
+    // The default was chosen.
     assert_eq!(pairs[0].suited, [None; 3]);
 }
 
@@ -102,7 +102,7 @@ fn words_of_a_file_that_is_refused_are_cut_and_cannot_move_the_cursor() {
 
 #[test]
 fn a_file_of_all_pairs_is_not_too_long_to_be_read() {
-    // Figures with as many digits as there are, and with all that can be tried.
+    // Figures with as many digits as possible, for every candidate.
     let ns = Cell::new(100.0);
     let measure = |_: &LinkTuning, _| Ok(ns.replace(ns.get() * 1.000_123_456_789));
     let suited = |class| {
@@ -136,7 +136,7 @@ fn whatever_the_bytes_are_reading_them_panics_nowhere() {
             }
         }
         if let Ok(profile) = MachineProfile::parse(&bytes) {
-            // Whatever got through is within its limits, and can be used.
+            // A profile that was accepted is within its limits and can be used.
             profile.check().expect("it was checked");
             profile.refused_on(&here);
             profile.links("a.json".into());

@@ -1,4 +1,4 @@
-//! Whether the other side still lives, and how long to wait for it: no side waits for ever.
+//! Whether the other side still runs, and how long to wait for it: no side waits for ever.
 
 use std::hint::spin_loop;
 use std::os::fd::OwnedFd;
@@ -10,21 +10,21 @@ use sinew_core::clock::now_ns;
 
 use super::Gone;
 
-/// A side that says nothing for so long hangs: far more than the slowest message takes on a busy
-/// machine, and short enough for who sits before it.
+/// A side that is silent for this long hangs. It is much longer than the slowest message takes on a
+/// busy machine, and short enough for a user who waits.
 pub const SILENT_NS_MAX: u64 = 10_000_000_000;
 
-/// Polls between two looks at whether the other side lives; a look may cost a system call.
+/// Polls between two checks whether the other side runs. A check may cost a system call.
 const POLLS_PER_LOOK: u32 = 1 << 16;
 
-/// The life of the other side.
+/// How to find out whether the other side still runs.
 #[derive(Clone, Debug)]
 pub enum Life {
-    /// A thread; true once it has ended.
+    /// A thread. True once it has ended.
     Thread(Arc<AtomicBool>),
     /// A process, by its pidfd.
     Process(Arc<OwnedFd>),
-    /// The process that started this one, with which this one ends.
+    /// The process that started this one. This one ends with it.
     Parent,
 }
 
@@ -32,11 +32,12 @@ impl Life {
     /// Whether the other side has ended. May be a system call.
     pub fn is_over(&self) -> bool {
         match self {
-            // Acquire: what the thread did last is seen before its end.
+            // Acquire: pairs with the release store at the end of the thread, so that everything it
+            // did before is seen.
             Life::Thread(ended) => ended.load(Ordering::Acquire),
             Life::Process(pidfd) => {
                 let mut ended = [PollFd::new(pidfd.as_ref(), PollFlags::IN)];
-                // An error cannot come from this descriptor; then the silence counts.
+                // This descriptor cannot cause an error. If it does, the silence counts.
                 poll(&mut ended, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })) == Ok(1)
             }
             Life::Parent => false,
@@ -58,29 +59,29 @@ impl Life {
         }
     }
 
-    /// For one wait that polls.
+    /// The state of one wait that polls.
     #[inline]
     pub fn patience(&self) -> Patience<'_> {
         Patience { life: self, polls: 0, until_ns: u64::MAX, is_over: false }
     }
 }
 
-/// One wait that polls.
+/// The state of one wait that polls.
 pub struct Patience<'a> {
     life: &'a Life,
     polls: u32,
     until_ns: u64,
-    /// The other side has ended: what it sent before is there now, for one more poll.
+    /// The other side has ended. What it sent before can be found by one more poll.
     is_over: bool,
 }
 
 impl Patience<'_> {
-    /// To be called after each poll that found nothing; gives the CPU's hint that this is a wait.
+    /// To be called after each poll that found nothing. Executes the CPU's hint for a wait loop.
     ///
     /// # Errors
-    /// The other side has ended, or has been silent for [`SILENT_NS_MAX`]. Whether it has ended is
-    /// known only after a poll, and it may have sent its last message in between: so it is an error
-    /// only if the poll after that found nothing either.
+    /// The other side has ended, or has been silent for [`SILENT_NS_MAX`]. Its end is noticed only
+    /// after a poll, and it may have sent its last message in between. So it is an error only if
+    /// the next poll also finds nothing.
     #[inline(always)]
     pub fn poll(&mut self) -> Result<(), Gone> {
         spin_loop();
@@ -88,7 +89,7 @@ impl Patience<'_> {
         if self.polls.is_multiple_of(POLLS_PER_LOOK) { self.look() } else { Ok(()) }
     }
 
-    /// The same for a wait that looks seldom: after a yield or a sleep.
+    /// The same for a wait that checks rarely: after a yield or a sleep.
     ///
     /// # Errors
     /// As for [`Patience::poll`].
@@ -99,7 +100,7 @@ impl Patience<'_> {
         }
         if self.life.is_over() {
             self.is_over = true;
-            // The next poll is the last one, whoever counts them.
+            // The next poll is the last one, in `poll` as well as in `look`.
             self.polls = POLLS_PER_LOOK - 1;
             return Ok(());
         }
@@ -115,7 +116,7 @@ impl Patience<'_> {
     }
 }
 
-/// Says when it is dropped that the thread has ended, also if it panics.
+/// Reports, when it is dropped, that the thread has ended, also if it panics.
 pub(super) struct SaysEnd(pub(super) Arc<AtomicBool>);
 
 impl Drop for SaysEnd {
@@ -129,8 +130,8 @@ impl Drop for SaysEnd {
 mod tests {
     use super::*;
 
-    /// A look that finds nothing, whereupon the other side sends its last message and ends: before
-    /// anybody asks whether it lives.
+    /// A poll that finds nothing. Then the other side sends its last message and ends, before
+    /// anything checks whether it runs.
     fn last_words(
         ended: &AtomicBool,
         at: u32,

@@ -1,5 +1,5 @@
-//! Where both sides run: each on a thread that stays on its CPU. No realtime priority: two threads
-//! that poll above everything else would starve the machine.
+//! Where both sides run: each on a thread that is bound to its CPU. They have no realtime priority:
+//! two threads that poll above everything else would starve the machine.
 
 use std::io;
 use std::sync::Arc;
@@ -13,25 +13,26 @@ use sinew_core::sys::Region;
 use super::Gone;
 use super::life::{Life, SaysEnd};
 
-/// The CPUs of both sides; one and the same if there is only one.
+/// The CPUs of both sides. Both are the same if there is only one CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cpus {
-    /// Of the side that measures.
+    /// The CPU of the side that measures.
     pub near: u32,
-    /// Of the side that answers.
+    /// The CPU of the side that answers.
     pub far: u32,
 }
 
 impl Cpus {
-    /// The first and the last of these; one and the same if there is only one, none without any.
+    /// The first and the last of these. Both are the same if there is only one. `None` if there are
+    /// none.
     pub fn ends(cpus: &[u32]) -> Option<Cpus> {
         Some(Cpus { near: *cpus.first()?, far: *cpus.last()? })
     }
 
-    /// Those of this process.
+    /// The CPUs of this process.
     ///
     /// # Panics
-    /// If the kernel does not say which it may use; for tests.
+    /// If the kernel does not say which CPUs it may use; for tests.
     pub fn of_this_process() -> Cpus {
         Cpus::ends(&privileges::cpus().expect("affinity")).expect("at least one")
     }
@@ -42,7 +43,7 @@ impl Cpus {
     }
 }
 
-/// Keeps the calling thread on `cpu`, and reads back that it is so.
+/// Binds the calling thread to `cpu`, and reads back that it is bound.
 ///
 /// # Errors
 /// The kernel refuses.
@@ -62,7 +63,7 @@ pub fn stay_on(cpu: u32) -> Result<(), Gone> {
     }
 }
 
-/// Runs `work` on a thread of its own that stays on `cpu`; the caller's own CPUs stay as they are.
+/// Runs `work` on a thread of its own that is bound to `cpu`. The caller's own CPUs do not change.
 ///
 /// # Errors
 /// The kernel refuses, or `work` fails or panics.
@@ -74,8 +75,8 @@ pub fn on_thread<T: Send>(
     thread::scope(|scope| joined(started(scope, work)))
 }
 
-/// Runs both sides, each on a thread of its own that stays on its CPU, until both have ended. Each
-/// is told of the other's life. The near one must see to it that the far one ends.
+/// Runs both sides, each on a thread of its own that is bound to its CPU, until both have ended.
+/// Each gets a [`Life`] of the other. The near side must make sure that the far side ends.
 ///
 /// # Errors
 /// The kernel refuses, or one of them fails or panics.
@@ -110,25 +111,28 @@ pub fn on_threads<T: Send>(
     }
 }
 
-/// Takes some pages, so that the links of each round lie on others: how far a line is from both
-/// CPUs depends on its address, and the kernel gives out first what was last given back.
+/// Takes some pages, so that the links of each round are on other pages: the distance of a line to
+/// both CPUs depends on its address, and the kernel first reuses what was freed last.
 ///
 /// # Errors
-/// There is no memory.
+/// There is not enough memory.
 pub fn other_pages(rounds: usize) -> Result<Region, Gone> {
     const PAGE: usize = 4096;
     let region = Region::anonymous(PAGE * (1 + rounds % 16));
     let region = region.map_err(|error| Gone(format!("no memory: {error}")))?;
-    // A page is there once it is written.
+    // A page is allocated when it is first written.
     region.words().iter().step_by(PAGE / 4).for_each(|word| word.store(1, Ordering::Relaxed));
     Ok(region)
 }
 
-/// A side whose thread cannot be started is dropped, whereby the other one learns that it ended.
+/// If a thread cannot be started, its side is dropped. From this the other side learns that it
+/// ended.
 fn started<'scope, T: Send + 'scope>(
     scope: &'scope thread::Scope<'scope, '_>,
     work: impl FnOnce() -> Result<T, Gone> + Send + 'scope,
 ) -> io::Result<Joins<'scope, T>> {
+    // In a box: the code that starts a thread is compiled once for each result, not for each side.
+    let work: Box<dyn FnOnce() -> Result<T, Gone> + Send + 'scope> = Box::new(work);
     thread::Builder::new().spawn_scoped(scope, work)
 }
 

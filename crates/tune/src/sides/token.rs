@@ -1,8 +1,8 @@
 //! The least that a round trip can cost on two CPUs, measured like every contender.
 //!
-//! The *token* is one word on a line of its own that both sides write in turn. Two one-way links
-//! cannot do with one line, so there is also the *pair*: a line for each way. On some CPUs a line
-//! that both write moves in half the time, on others both cost the same.
+//! The *token* is one word on a cache line of its own that both sides write in turn. Two one-way
+//! links need more than one line, so there is also the *pair*: a line for each direction. On some
+//! CPUs a line that both write moves in half the time, on others both cost the same.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -18,36 +18,38 @@ use super::{Gone, Life};
 pub enum Lines {
     /// The token: one line, there and back.
     One,
-    /// The pair: a line for each way.
+    /// The pair: a line for each direction.
     Two,
 }
 
-/// Tokens of a run may differ by this factor; past it the distance of the CPUs has changed.
+/// Token times within a run may differ by this factor. Beyond it the distance of the CPUs has
+/// changed.
 pub const MOVED: f64 = 1.5;
 
-/// Trips on a line before the next one takes its turn, and the time is looked at.
+/// Trips on a line before the next line is used and the time is read.
 const BATCH: u32 = 256;
-/// Lines that take turns: how far a line is from both CPUs depends on its address, by some 10 %
-/// where parts of the last cache lie at different distances.
+/// Lines that are used in turn. The distance of a line to both CPUs depends on its address; it
+/// differs by about 10 % if parts of the last-level cache have different distances.
 const PLACES: usize = 32;
 /// Batches before the first that counts.
 const WARM_UP: usize = 4;
 
-/// Says "end" to the far side. Trips are numbered far below it: at 50 ns each, it is 100 s away.
+/// Tells the far side to stop. Trips have lower numbers: at 50 ns each, it would be reached after
+/// 100 s.
 const STOP: u32 = u32::MAX;
 
-/// A line of its own; 128 bytes, because some CPUs fetch lines in twos.
+/// A cache line of its own. It has 128 bytes, because some CPUs fetch lines in pairs.
 #[repr(align(128))]
 struct Line(AtomicU32);
 
-/// A word on one line or on two: where the near side writes, where the far one.
+/// A word on one line or on two: where the near side writes, and where the far side writes.
 #[derive(Clone, Copy)]
 struct Ways<'a> {
     there: &'a AtomicU32,
     back: &'a AtomicU32,
 }
 
-/// The time of every trip, ns, for about `budget`.
+/// The time of every trip, ns, measured for about `budget`.
 ///
 /// # Errors
 /// There is only one CPU, or the kernel refuses to keep the sides on theirs.
@@ -60,7 +62,7 @@ pub fn measure(
     both(lines, cpus, clock, budget).map(|(trips, _)| trips)
 }
 
-/// The mean of each batch of trips, ns: finer than the steps of a clock.
+/// The mean of each batch of trips, ns: it is finer than the resolution of the clock.
 ///
 /// # Errors
 /// As for [`measure`].
@@ -80,7 +82,7 @@ fn both(lines: Lines, cpus: Cpus, clock: Clock, budget: Duration) -> Result<Meas
     on_threads(cpus, near, |life| far(&words, lines, life))
 }
 
-/// The places in their turns, for ever.
+/// The places in turn, without end.
 fn places(words: &[Line], lines: Lines) -> impl Iterator<Item = Ways<'_>> {
     let back = match lines {
         Lines::One => 0,
@@ -142,7 +144,7 @@ fn far(words: &[Line], lines: Lines, life: &Life) -> Result<(), Gone> {
     Ok(())
 }
 
-/// Waits for a number; `false` if it is the end.
+/// Waits for a number. `false` means stop.
 #[inline(always)]
 fn await_number(word: &AtomicU32, number: u32, life: &Life) -> Result<bool, Gone> {
     let mut patience = life.patience();

@@ -1,40 +1,42 @@
-//! Waits that a link makes by itself, with a look now and then at whether the other side lives.
+//! Waits that a link does by itself, with a check from time to time whether the other side runs.
 
 use sinew_core::clock::now_ns;
 
 use super::{Gone, Life, Patience};
 
-/// Longest wait of a link without a look at whether the other side lives.
+/// Longest wait of a link without a check whether the other side runs.
 const WAIT_NS_MAX: u64 = 10_000_000;
 
-/// Waits that a link makes by itself until a deadline; each deadline is a look at the life.
+/// Waits that a link does by itself until a deadline. At each deadline it checks whether the other
+/// side runs.
 #[derive(Debug)]
 pub struct Waits {
     life: Life,
-    /// The next deadline. It outlasts many waits, so that a wait need not ask for the time first.
+    /// The next deadline. It is used for many waits, so that a wait need not read the clock first.
     look_ns: u64,
 }
 
 impl Waits {
-    /// Waits for that other side.
+    /// Waits for the side with this life.
     pub fn new(life: Life) -> Waits {
         Waits { life, look_ns: 0 }
     }
 
-    /// For one wait that polls.
+    /// The state of one wait that polls.
     pub fn patience(&self) -> Patience<'_> {
         self.life.patience()
     }
 
-    /// One wait, for a side that has looked and found nothing. `wait` gets the time at which it has
-    /// to come back, and says whether a look may find something.
+    /// One wait, for a side that has polled and found nothing. `wait` gets the time at which it
+    /// must return, and says whether another poll may find something.
     ///
     /// # Errors
     /// As for [`Patience::look`].
     #[inline(always)]
     pub fn wait(&mut self, mut wait: impl FnMut(u64) -> bool) -> Result<(), Gone> {
-        // What more a wait needs is made only for a long one: a store to the stack for each message
-        // takes a place among the stores that wait for the other CPU's lines.
+        // The state for a long wait is made only in `wait_on`: with it there would be a store to
+        // the stack for each message, which takes a place among the stores that wait for the other
+        // CPU's cache lines.
         if wait(self.look_ns) { Ok(()) } else { self.wait_on(wait) }
     }
 

@@ -17,19 +17,19 @@ use crate::rows::printable;
 use crate::scene::Scene;
 use crate::theme::{GRAY, MAGENTA, TEAL, Theme};
 
-/// Columns of the left half at least: enough for its figures. On a wide screen it has a third.
+/// Least columns of the left half: enough for its figures. On a wide screen it has a third.
 const LEFT: u16 = 49;
 
-/// Columns that the map needs at least; without them the left half has the whole width.
+/// Least columns of the map. If there are fewer, the left half has the whole width.
 const MAP_MIN: u16 = 20;
 
-/// Rows of what happened last; fewer on a low screen.
+/// Most rows for the last events. There are fewer on a low screen.
 const NOTICE_ROWS_MAX: usize = 3;
 
 /// Radius of the ring around the tool.
 const RING_DOTS: f64 = 3.0;
 
-/// Draws the moment.
+/// Draws the current moment.
 pub(crate) fn draw(frame: &mut Frame<'_>, scene: &Scene<'_>, tracks: &Tracks, theme: Theme) {
     let area = frame.area();
     let has_map = area.width > LEFT + MAP_MIN;
@@ -39,13 +39,13 @@ pub(crate) fn draw(frame: &mut Frame<'_>, scene: &Scene<'_>, tracks: &Tracks, th
     top.extend(notice(scene, theme, area));
     let left = left_lines(scene, theme, left_columns.into());
     let bottom = signal_lines(scene, theme, area.width);
-    // The signals come last: on a low screen they are cut, on a high one the map grows.
+    // The signals come last: on a low screen they are cut. On a high screen the map grows.
     let top_rows = area.height.min(top.len() as u16);
     let rest = area.height - top_rows;
     let body_rows = rest.min(rest.saturating_sub(bottom.len() as u16).max(left.len() as u16));
     let rows = [top_rows, body_rows, rest - body_rows].map(Constraint::Length);
     let [top_area, body, bottom_area] = Layout::vertical(rows).areas(area);
-    // What has no row at all is told by who stands above it.
+    // A part without any row is counted in the mark of the part above it.
     let below_left = if bottom_area.height == 0 { bottom.len() } else { 0 };
     let below_top = if body.height == 0 { left.len() + below_left } else { 0 };
     draw_lines(frame, top, below_top, top_area, theme);
@@ -58,7 +58,7 @@ pub(crate) fn draw(frame: &mut Frame<'_>, scene: &Scene<'_>, tracks: &Tracks, th
     draw_lines(frame, bottom, 0, bottom_area, theme);
 }
 
-/// What happened last, in some rows at most: the picture matters more.
+/// The last events, in a few rows at most: the picture is more important.
 fn notice(scene: &Scene<'_>, theme: Theme, area: Rect) -> Vec<Line<'static>> {
     let columns = usize::from(area.width);
     let rows_max = NOTICE_ROWS_MAX.min(usize::from(area.height) / 8).max(1);
@@ -110,7 +110,7 @@ fn head(scene: &Scene<'_>, theme: Theme, width: u16) -> Line<'static> {
 }
 
 fn left_lines(scene: &Scene<'_>, theme: Theme, width: usize) -> Vec<Line<'static>> {
-    // Each line stands a column to the right of its title's beginning.
+    // Lines begin one column to the right of their title.
     let columns = width.saturating_sub(1);
     let mut all = Vec::new();
     let mut section = |title: &str, more: &str, lines: Vec<Line<'static>>| {
@@ -136,7 +136,7 @@ fn left_lines(scene: &Scene<'_>, theme: Theme, width: usize) -> Vec<Line<'static
     all
 }
 
-/// The ways of the tool through space, with the axes in a corner.
+/// The paths of the tool through space, with the axes in a corner.
 fn draw_map(frame: &mut Frame<'_>, tracks: &Tracks, theme: Theme, area: Rect) {
     let (width, height) = (f64::from(area.width) * 2.0, f64::from(area.height) * 4.0 - 4.0);
     if width < 1.0 || height < 1.0 {
@@ -150,7 +150,7 @@ fn draw_map(frame: &mut Frame<'_>, tracks: &Tracks, theme: Theme, area: Rect) {
     let canvas = Canvas::default().marker(Marker::Braille).block(block);
     let canvas = canvas.x_bounds(window.right).y_bounds(window.up).paint(|context| {
         draw_axes(context, &window, theme);
-        // The last track, what the machine did, lies over those of what it was told.
+        // The last track shows what the machine did. It is drawn over the tracks of its commands.
         for (at, track) in tracks.iter().enumerate() {
             let points: Vec<_> = track.points.iter().copied().map(isometric).collect();
             let color = if at + 1 == count { TEAL } else { GRAY };
@@ -158,7 +158,7 @@ fn draw_map(frame: &mut Frame<'_>, tracks: &Tracks, theme: Theme, area: Rect) {
             context.layer();
         }
         if let Some((x, y)) = last {
-            // A ring of dots: text would stand up to a whole cell beside the place.
+            // A ring of dots: text could be off by up to a whole cell.
             let radius = RING_DOTS * (window.right[1] - window.right[0]) / width;
             context.draw(&Circle { x, y, radius, color: theme.or_none(MAGENTA) });
         }

@@ -17,13 +17,13 @@ const CELL: usize = 40;
 /// Columns of one number of several, with its gap.
 const ROW_CELL: usize = 9;
 
-/// Words of states that somebody should look at.
+/// Words of states that need attention.
 const ALARMING: [&str; 3] = ["fault", "expired", "lost"];
 
 /// Words of states in which the machine does not move.
 const RESTING: [&str; 4] = ["closed", "disabled", "stop", "not ready"];
 
-/// A line for each row.
+/// One line for each row.
 pub(crate) fn signals(scene: &Scene<'_>, theme: Theme, width: u16) -> Vec<Line<'static>> {
     let all = || scene.stats.signals().filter(|signal| !signal.values.is_empty());
     let mut lines: Vec<_> =
@@ -64,7 +64,7 @@ fn cell(signal: &SignalStats) -> [Span<'static>; 2] {
     ]
 }
 
-/// Its numbers, over several rows if it must be.
+/// Its numbers, in several rows if necessary.
 fn rows(signal: &SignalStats, width: usize) -> Vec<Line<'static>> {
     let in_a_row = (width.saturating_sub(NAME) / ROW_CELL).max(1);
     let row = |(at, extents): (usize, &[Extent])| {
@@ -75,8 +75,8 @@ fn rows(signal: &SignalStats, width: usize) -> Vec<Line<'static>> {
     signal.values.chunks(in_a_row).enumerate().map(row).collect()
 }
 
-/// In eight columns: whole numbers without a point, others to four digits after it; what would not
-/// fit, or would read as zero, with an exponent.
+/// A number in eight columns: integers without a point, others with up to four decimals. A number
+/// that would not fit, or would look like zero, gets an exponent.
 fn number(extent: &Extent) -> String {
     let Extent { last, min, max } = *extent;
     let size = last.abs();

@@ -13,9 +13,9 @@ use crate::theme::Theme;
 
 /// Cells of a node's bar.
 const BAR: usize = 11;
-/// Flow nodes at most, sources first; `sinew top` shows all.
+/// Most flow nodes, sources first. `sinew top` shows all.
 const FLOWS_MAX: usize = 16;
-/// Rows of addresses: of more services the rest stands in `sinew list`.
+/// Rows for addresses. With more services, the rest is in `sinew list`.
 const ADDRESS_ROWS_MAX: usize = 6;
 
 /// The times of the control thread, and what did not go as planned.
@@ -69,14 +69,14 @@ pub(super) fn nodes(scene: &Scene<'_>, theme: Theme, columns: usize) -> Vec<Line
     rows.lines(theme, columns)
 }
 
-/// `share` of a full bar, to an eighth of a cell.
+/// A bar with a length of `share`, to an eighth of a cell.
 fn bar(share: f64) -> String {
     const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
     let eighths = (share.clamp(0.0, 1.0) * (BAR * 8) as f64).round() as usize;
     format!("{}{}", "█".repeat(eighths / 8), EIGHTHS[eighths % 8])
 }
 
-/// What each realtime thread has of what it asked for.
+/// What each realtime thread got of what it asked for.
 pub(super) fn threads(scene: &Scene<'_>, theme: Theme, columns: usize) -> Vec<Line<'static>> {
     let mut rows = Rows::new(&[""; 3]).at_least(&[9, 7]);
     for (id, asked, obtained) in scene.privileges {
@@ -96,7 +96,7 @@ pub(super) fn threads(scene: &Scene<'_>, theme: Theme, columns: usize) -> Vec<Li
     rows.lines(theme, columns)
 }
 
-/// A row for each service: how far it is, how often it came back, why it ended last.
+/// A row for each service: its state, its restarts, and why it ended last.
 pub(super) fn services(scene: &Scene<'_>, theme: Theme, columns: usize) -> Vec<Line<'static>> {
     let mut rows = Rows::new(&[""; 4]).at_least(&[11, 8, 4]);
     for (name, service) in scene.services {
@@ -110,8 +110,8 @@ pub(super) fn services(scene: &Scene<'_>, theme: Theme, columns: usize) -> Vec<L
     rows.lines(theme, columns)
 }
 
-/// Where people find what services serve. Each to its last sign, over several rows if it must be:
-/// one that is cut leads nowhere.
+/// The addresses at which services are reached. Each is shown completely, in several rows if
+/// necessary: an address that is cut would be useless.
 pub(super) fn addresses(scene: &Scene<'_>, theme: Theme, width: u16) -> Vec<Line<'static>> {
     let address = |(name, service): &(String, ServiceState)| {
         service.address.as_ref().map(|at| format!("{name}: {at}"))
@@ -124,8 +124,8 @@ pub(super) fn addresses(scene: &Scene<'_>, theme: Theme, width: u16) -> Vec<Line
     lines.map(|line| Line::styled(line, theme.accent())).collect()
 }
 
-/// A row for each flow node of all services: sources, which say what the world sees, before the
-/// nodes behind them. Nothing if there is none.
+/// A row for each flow node of all services. Sources come first, because they show what clients
+/// see. Empty if there are no flow nodes.
 pub(super) fn flows(scene: &Scene<'_>, theme: Theme, columns: usize) -> Vec<Line<'static>> {
     let names = ["", "/s", "now", "p50", "p99", "max", "err"];
     let mut rows = Rows::new(&names).at_least(&[11, 5, 3, 4, 4, 4]);

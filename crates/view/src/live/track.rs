@@ -1,4 +1,4 @@
-//! Where the tool has been: every signal of three numbers in metres, as a way through space.
+//! The paths of the tool: every signal of three numbers in metres, as a path through space.
 
 use sinew_core::trace::ThreadId;
 use sinew_report::{Observed, Stats};
@@ -6,20 +6,21 @@ use sinew_report::{Observed, Stats};
 /// A point in space, m.
 pub(crate) type Point = [f64; 3];
 
-/// From one point of a track to the next at first, ns.
+/// Initial time from one point of a track to the next, ns.
 const SPACING_NS: u64 = 5_000_000;
 
-/// Points of a track. Past that every other one goes, and they come half as often.
+/// Most points of a track. Beyond that every other point is removed, and new points come half as
+/// often.
 const POINTS_MAX: usize = 8192;
 
-/// Width of what is shown at least, m: an arm that stands still is no cloud of noise.
+/// Least width of the window, m: otherwise an arm at rest would look like a cloud of noise.
 const SPAN_MIN_M: f64 = 0.02;
 
-/// The way of one signal.
+/// The path of one signal.
 #[derive(Clone, Debug)]
 pub(crate) struct Track {
     thread: ThreadId,
-    /// Where the signal stands among those of its thread.
+    /// The position of the signal among the signals of its thread.
     offset: usize,
     pub(crate) points: Vec<Point>,
     pub(crate) last: Option<Point>,
@@ -36,7 +37,7 @@ impl Track {
     fn add(&mut self, observed: &Observed) {
         let values = observed.signals.get(self.offset..self.offset + 3);
         let place: Option<Point> = values.and_then(|values| values.try_into().ok());
-        // All zero is what a signal is before its node has written it.
+        // All zeros mean that the node has not written the signal yet.
         let Some(place) = place.filter(|place| *place != [0.0; 3]) else { return };
         if !place.iter().all(|number| number.is_finite()) {
             return;
@@ -58,21 +59,21 @@ impl Track {
     }
 }
 
-/// A place as seen from above a corner, along the line on which all three axes look alike: x comes
-/// down to the left, y down to the right, z goes up.
+/// A place as seen from above a corner, along the line from which all three axes look the same: x
+/// goes down to the left, y down to the right, z up.
 pub(crate) fn isometric([x, y, z]: Point) -> (f64, f64) {
     const COS_30: f64 = 0.866_025_403_784_438_6;
     ((y - x) * COS_30, z - (x + y) / 2.0)
 }
 
-/// What of the picture's plane is shown, m; both ways at the same scale.
+/// The part of the picture's plane that is shown, m. Both directions have the same scale.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Window {
     pub(crate) right: [f64; 2],
     pub(crate) up: [f64; 2],
 }
 
-/// The ways of all such signals.
+/// The paths of all such signals.
 #[derive(Clone, Debug)]
 pub(crate) struct Tracks(Vec<Track>);
 
@@ -102,8 +103,8 @@ impl Tracks {
         self.0.iter()
     }
 
-    /// The window that holds everything, for a picture of `width` x `height` square dots; `None` if
-    /// there is nothing to draw.
+    /// The window that contains everything, for a picture of `width` x `height` square dots. `None`
+    /// if there is nothing to draw.
     pub(crate) fn window(&self, width: f64, height: f64) -> Option<Window> {
         let (mut low, mut high) = ([f64::INFINITY; 2], [f64::NEG_INFINITY; 2]);
         for &place in self.0.iter().flat_map(|track| track.points.iter().chain(&track.last)) {
@@ -115,7 +116,7 @@ impl Tracks {
             return None;
         }
         let dot = ((high[0] - low[0]) / width).max((high[1] - low[1]) / height);
-        // A little room around it.
+        // A small margin around it.
         let dot = dot.max(SPAN_MIN_M / width) * 1.08;
         let around = |at: usize, dots: f64| {
             let middle = f64::midpoint(low[at], high[at]);

@@ -1,5 +1,5 @@
-//! The picture: a line on top, the traces over time, a line for each trace, a line below. Each
-//! trace has a vertical scale of its own, from its least to its greatest value.
+//! The picture: a line at the top, the traces over time, a line for each trace, a line at the
+//! bottom. Each trace has a vertical scale of its own, from its least to its greatest value.
 
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -17,13 +17,13 @@ use crate::fit::draw_lines;
 use crate::rows::printable;
 use crate::theme::Theme;
 
-/// Dots across that the number of a trace takes: two columns and a gap.
+/// Width of a trace's number in dots: two columns and a gap.
 const NUMBER_DOTS: usize = 6;
 
-/// A longer name moves its line's figures to the right.
+/// With a longer name, the figures of its line move to the right.
 const NAME_WIDTH_MAX: usize = 30;
 
-/// Draws a moment.
+/// Draws the current moment.
 pub(super) fn draw(
     frame: &mut Frame<'_>,
     scope: &Scope,
@@ -54,7 +54,7 @@ pub(super) fn draw(
     draw_lines(frame, line(below(scope, capture, look), theme.dim()), 0, foot, theme);
 }
 
-/// What it is doing.
+/// The state of the scope.
 fn title(scope: &Scope, capture: &Capture, look: &Look) -> String {
     let settings = scope.settings();
     let doing = match scope.doing() {
@@ -82,7 +82,7 @@ fn title(scope: &Scope, capture: &Capture, look: &Look) -> String {
     format!("{}  {doing}  {window}{trigger}{lost}", printable(&look.graph))
 }
 
-/// The ends of the time, or what cursors read, or what there is to say.
+/// The ends of the time axis, or the readings of cursors, or the last message.
 fn below(scope: &Scope, capture: &Capture, look: &Look) -> String {
     if !look.said.is_empty() {
         return printable(&look.said);
@@ -150,7 +150,7 @@ fn over_time(
     look: &Look,
     theme: Theme,
 ) {
-    // Two dots stand side by side in each place.
+    // Two dots are side by side in each cell.
     let dots = usize::from(area.width) * 2;
     let settings = scope.settings();
     let canvas = Canvas::default()
@@ -182,8 +182,8 @@ fn over_time(
     frame.render_widget(canvas, area);
 }
 
-/// A trace in so many columns of dots: none of its spikes is lost, and no line goes over cycles
-/// that are missing.
+/// A trace in this many columns of dots. No spike is lost, and no line is drawn over missing
+/// cycles.
 fn trace(
     context: &mut Context<'_>,
     captured: &Captured,
@@ -208,8 +208,8 @@ fn trace(
     }
 }
 
-/// The number of a trace where it ends: colours alone tell nothing on a screen without them. Each
-/// stands in columns of its own, so that none hides another.
+/// The number of a trace at its end: on a screen without colours, colours alone would not help.
+/// Each number has its own columns, so that none hides another.
 fn name(context: &mut Context<'_>, captured: &Captured, at: usize, dots: usize, theme: Theme) {
     let last = captured.values.iter().rfind(|value| value.is_finite());
     if let (Some(scale), Some(last)) = (Scale::of(captured), last) {

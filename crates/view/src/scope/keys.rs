@@ -1,4 +1,4 @@
-//! What keys do.
+//! The effects of keys.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use sinew_scope::{Capture, Doing, Scope, ScopeSettings, Slope, Sweep, figures};
 
 use super::{Look, Pane, ScopeWish};
 
-/// The keys, a line each.
+/// The keys, one line each.
 pub(super) const HELP: &[(&str, &str)] = &[
     ("space", "freeze, and go on"),
     ("left, right", "shorter, longer window; with cursors: move one"),
@@ -28,7 +28,7 @@ pub(super) const HELP: &[(&str, &str)] = &[
     ("q", "quit"),
 ];
 
-/// How far a key moves the level, as part of the trace's extent.
+/// How far a key moves the level, as part of the trace's range.
 const LEVEL_STEP: f64 = 0.05;
 
 /// How far a key moves a cursor, as part of the window.
@@ -37,7 +37,7 @@ const CURSOR_STEP: f64 = 0.01;
 const PARTS_BEFORE: [f64; 4] = [0.1, 0.2, 0.5, 0.8];
 
 impl Look {
-    /// Obeys a key; what the screen cannot do itself.
+    /// Handles a key. Returns a wish that the screen cannot carry out itself.
     pub(super) fn press(
         &mut self,
         key: KeyEvent,
@@ -99,7 +99,7 @@ impl Look {
         self.set(scope, |it| it.window_ns = next_window(window_ns, longer).clamp(least, most));
     }
 
-    /// Moves the level of the trigger, which becomes that of the chosen trace.
+    /// Moves the level of the trigger. The trigger changes to the chosen trace.
     fn level(&mut self, scope: &mut Scope, capture: &Capture, part: f64) {
         let Some(figures) = capture.traces.get(self.chosen).and_then(figures) else {
             self.said = "the chosen trace has no value yet".into();
@@ -134,7 +134,7 @@ fn next_part(pre: f64) -> f64 {
     PARTS_BEFORE.into_iter().find(|part| *part > pre + 1e-9).unwrap_or(PARTS_BEFORE[0])
 }
 
-/// The next one of 1, 2, 5, 10 and so on.
+/// The next window among 1, 2, 5, 10 and so on.
 fn next_window(window_ns: u64, longer: bool) -> u64 {
     let steps = (0..15).flat_map(|power| [1, 2, 5].map(|digit| digit * 10u64.pow(power)));
     let mut steps = steps.collect::<Vec<_>>().into_iter();

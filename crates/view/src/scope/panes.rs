@@ -1,4 +1,4 @@
-//! What can be read from a capture beside its traces: XY, spectrum, step, Bode; and the keys.
+//! Results from a capture besides its traces: XY, spectrum, step, Bode; and the keys.
 
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -18,13 +18,13 @@ use crate::fit::{draw_lines, rows_of};
 use crate::rows::printable;
 use crate::theme::Theme;
 
-/// Peaks of a spectrum that are named.
+/// Peaks of a spectrum that are listed.
 const PEAKS: usize = 5;
 
-/// Decades below the greatest amplitude that a spectrum shows.
+/// How many decades below the greatest amplitude a spectrum shows.
 const DECADES: f64 = 5.0;
 
-/// Draws any pane but that of the time.
+/// Draws any pane except the time pane.
 pub(super) fn pane(
     frame: &mut Frame<'_>,
     area: Rect,
@@ -65,7 +65,7 @@ fn draw_xy(frame: &mut Frame<'_>, area: Rect, x: &Captured, y: &Captured, theme:
     picture(frame, area, vec![text], &[(pairs, color(0, theme))], theme);
 }
 
-/// Lines of text, and below them pictures side by side, each scaled to its points.
+/// Lines of text, and below them pictures side by side, each scaled to its own points.
 fn picture(
     frame: &mut Frame<'_>,
     area: Rect,
@@ -125,7 +125,7 @@ fn spectrum_text(chosen: &Captured, found: &Result<Spectrum, NotShown>) -> Vec<S
                 number(last),
                 number(found.resolution_hz)
             );
-            // As many as 80 columns hold.
+            // As many as fit into 80 columns.
             [head].into_iter().chain(peaks.chunks(3).map(|row| row.join("  "))).collect()
         }
     }

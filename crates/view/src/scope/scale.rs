@@ -1,17 +1,17 @@
-//! How values become places, colours and texts.
+//! Converts values to positions, colours and texts.
 
 use ratatui::style::Color;
 use sinew_scope::{Captured, figures};
 
 use crate::theme::{BLUE, BROWN, GREEN, MAGENTA, RED, TEAL, Theme};
 
-/// Colours of traces; the numbers at their ends say the same.
+/// Colours of traces. The numbers at their ends show the same.
 const COLORS: [Color; 6] = [GREEN, BROWN, TEAL, MAGENTA, BLUE, RED];
 
-/// Room above and below a trace, as part of its extent.
+/// Margin above and below a trace, as part of its range.
 const MARGIN: f64 = 0.05;
 
-/// From the least to the greatest value of a trace, with some room.
+/// From the least to the greatest value of a trace, with a margin.
 #[derive(Clone, Copy)]
 pub(super) struct Scale {
     low: f64,
@@ -19,22 +19,22 @@ pub(super) struct Scale {
 }
 
 impl Scale {
-    /// None of a trace without a value.
+    /// `None` for a trace without a value.
     pub(super) fn of(captured: &Captured) -> Option<Scale> {
         figures(captured).map(|of| Scale::over(of.min, of.max))
     }
 
-    /// Of values between these.
+    /// A scale for values between these.
     pub(super) fn over(min: f64, max: f64) -> Scale {
         let room = match max - min {
             extent if extent > 0.0 => extent * MARGIN,
-            // A line in the middle.
+            // For a constant value: a line in the middle.
             _ => min.abs().max(1.0) * MARGIN,
         };
         Scale { low: min - room, high: max + room }
     }
 
-    /// Where a value stands, 0 at the bottom and 1 on top.
+    /// The position of a value: 0 at the bottom, 1 at the top.
     pub(super) fn part(self, value: f64) -> f64 {
         ((value - self.low) / (self.high - self.low)).clamp(0.0, 1.0)
     }
@@ -44,7 +44,7 @@ pub(super) fn color(at: usize, theme: Theme) -> Color {
     theme.or_none(COLORS[at % COLORS.len()])
 }
 
-/// In ten columns at most.
+/// A number in ten columns at most.
 pub(super) fn number(value: f64) -> String {
     let size = value.abs();
     match () {

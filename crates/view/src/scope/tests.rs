@@ -1,4 +1,4 @@
-//! Pictures of a scope on a terminal that is only memory.
+//! Pictures of a scope on an in-memory terminal.
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use sinew_control::traces::{NodeLayout, RunLayout, SignalLayout, ThreadLayout};

@@ -11,14 +11,14 @@ use sinew_figures::short::rate;
 use crate::rows::{Cell, Rows, elapsed, memory, printable};
 use crate::theme::Theme;
 
-/// A line that says which run it is.
+/// A line that identifies the run.
 pub(super) fn title(status: &Status) -> String {
     let Status { graph, phase, pid, .. } = status;
     let at = status.host.as_ref().map_or(String::new(), |host| format!(" at {host}"));
     printable(&format!("{graph}{at}  {phase}  {}  process {pid}", elapsed(status.elapsed_ms)))
 }
 
-/// What changes: domains, threads, nodes, links. `columns` wide if possible.
+/// Tables that change: domains, threads, nodes, links. `columns` wide if possible.
 pub(super) fn moving(status: &Status, theme: Theme, columns: usize) -> Vec<Vec<Line<'static>>> {
     let tables = [
         stop(status, theme),
@@ -33,7 +33,7 @@ pub(super) fn moving(status: &Status, theme: Theme, columns: usize) -> Vec<Vec<L
     lines(tables, theme, columns)
 }
 
-/// What stays: limits, and the plan's notes.
+/// Tables that do not change: limits, and the plan's notes.
 pub(super) fn lasting(status: &Status, theme: Theme, columns: usize) -> Vec<Vec<Line<'static>>> {
     lines([limits(status, theme), notes(status)], theme, columns)
 }
@@ -48,7 +48,7 @@ fn lines(
     tables.map(|table| table.lines(theme, columns)).collect()
 }
 
-/// Why the core stands, or stood last.
+/// Why the core has stopped, or why it last stopped.
 fn stop(status: &Status, theme: Theme) -> Rows {
     let mut rows = Rows::new(&["last stop"]);
     if let Some(stop) = &status.stop {
@@ -84,12 +84,12 @@ fn domains(status: &Status, theme: Theme) -> Rows {
     rows
 }
 
-/// `-` for what is not.
+/// `-` if there is no figure.
 fn known(figure: Option<impl ToString>) -> String {
     figure.map_or("-".into(), |figure| figure.to_string())
 }
 
-/// Why a domain is not what it was, and what comes next.
+/// Why a domain has changed its state, and what comes next.
 fn why(domain: &DomainStatus) -> Option<String> {
     let next = domain.next_restart_ms.map(|ms| format!("starts again in {}", elapsed(ms)));
     let last = domain.last_reason.as_ref().map(|reason| format!("last: {reason}"));
@@ -129,7 +129,7 @@ fn add_thread(rows: &mut Rows, name: &str, thread: &ThreadStatus, theme: Theme) 
     }
 }
 
-/// Nodes of services and guests: those of the core have no counters of their own.
+/// Nodes of services and guests. Nodes of the core have no counters of their own.
 fn nodes(status: &Status, theme: Theme) -> Rows {
     let mut rows = Rows::new(&["node", "kind", "beats", "received", "lost", "sent", "dropped"]);
     let services = status.domains.iter().filter(|domain| domain.role != DomainRole::Realtime);
@@ -148,7 +148,7 @@ fn nodes(status: &Status, theme: Theme) -> Rows {
     rows
 }
 
-/// Nodes of flows: what they have done since their process was started.
+/// Flow nodes: what they have done since their process was started.
 fn flows(status: &Status, theme: Theme) -> Rows {
     let mut rows = Rows::new(&[
         "flow node",
@@ -181,8 +181,8 @@ fn flows(status: &Status, theme: Theme) -> Rows {
     rows
 }
 
-/// Threads for work that blocks: how many, what work takes, and why there are so many. Times are
-/// means of a piece of work.
+/// Threads for work that blocks: their number, the time that work takes, and the reason for the
+/// number. Times are means over pieces of work.
 fn pools(status: &Status, theme: Theme) -> Rows {
     let mut rows = Rows::new(&[
         "pool",
@@ -210,7 +210,7 @@ fn pools(status: &Status, theme: Theme) -> Rows {
             Cell::micros(pool.queued_ns),
             Cell::figure(pool.changes),
         ]);
-        // One that never did anything has nothing to say.
+        // A pool that never did anything has nothing to show.
         if pool.done > 0 && pool.min < pool.max {
             rows.note(pool.why.clone(), theme.strong());
         }
@@ -262,7 +262,7 @@ fn hosts(status: &Status, theme: Theme) -> Rows {
     rows
 }
 
-/// By how much a host's clock of day is ahead, and how sure that is, us.
+/// How far a host's wall clock is ahead, and the possible error, us.
 fn ahead(clock: HostClock) -> String {
     let HostClock { day_offset_ns, uncertainty_ns, .. } = clock;
     format!("{} +-{}", day_offset_ns / 1000, uncertainty_ns.div_ceil(1000))
@@ -292,9 +292,9 @@ fn links(status: &Status, theme: Theme) -> Rows {
 fn how(link: &LinkStatus) -> String {
     match (link.broken, link.transport.as_str()) {
         (true, transport) => format!("BROKEN {transport}"),
-        // Within a thread nothing is delivered.
+        // Within a thread there is no delivery.
         (false, "fused") => "fused".into(),
-        // What most links take needs no word.
+        // The transport of most links is not shown.
         (false, "shared_memory") => link.delivery.clone(),
         (false, transport) => format!("{transport} {}", link.delivery),
     }
@@ -323,7 +323,7 @@ fn limits(status: &Status, theme: Theme) -> Rows {
     rows
 }
 
-/// What the plan decided.
+/// The decisions of the plan.
 fn notes(status: &Status) -> Rows {
     let mut rows = Rows::new(&["plan"]);
     status.notes.iter().for_each(|note| rows.note(note.clone(), Style::new()));

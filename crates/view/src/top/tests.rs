@@ -1,4 +1,4 @@
-//! The tables on a terminal that is only memory.
+//! The tables on an in-memory terminal.
 
 use ratatui::style::Color;
 use sinew_control::status::{
@@ -61,7 +61,7 @@ fn camera() -> DomainStatus {
     }
 }
 
-/// The same with a flow node, which no other picture has room for.
+/// The same with a flow node. The other pictures have no room for it.
 fn web() -> Status {
     let flow = FlowStatus {
         packets: 123_456,
@@ -169,7 +169,7 @@ fn a_pool_says_how_large_it_is_and_why() {
         "    8 -> 28 1 min 2 s ago: work waited",
     ];
     assert_eq!(lines[at + 1..=at + 3], expected);
-    // A fixed one has no bounds and no reasons.
+    // A fixed pool has no bounds and no reasons.
     let pool = status.domains[1].pool.as_mut().expect("it has one");
     (pool.min, pool.max, pool.last_change) = (28, 28, None);
     let lines = shown(&status);

@@ -1,5 +1,5 @@
-//! QEMU's machine `virt` with an `ivshmem-doorbell`: the carve-out is a memory of the host that
-//! the guest finds as a PCI device, its bells are MSI-X interrupts.
+//! QEMU's machine `virt` with an `ivshmem-doorbell`: the carve-out is host memory that the guest
+//! finds as a PCI device, and its bells are MSI-X interrupts.
 //!
 //! There is no firmware: this file finds the device, gives it addresses and sets up its interrupts.
 
@@ -14,25 +14,27 @@ use crate::{cpu, gic};
 
 /// The interrupt of the virtual timer.
 pub(crate) const TIMER_INTERRUPT: u32 = 27;
-/// Where the guest sees the carve-out. Not where it is: only offsets may cross.
+/// Address at which the guest sees the carve-out. It is not the address on the bus, as only offsets
+/// may cross.
 pub(crate) const CARVE_OUT: usize = 0x6000_0000;
 
 /// The interrupt controller; `FreeRTOSConfig.h` has the same addresses.
 pub(crate) const GIC_DISTRIBUTOR: Device = device(0x0800_0000);
-/// Its side towards the core.
+/// The interface of the interrupt controller to the core.
 pub(crate) const GIC_CPU: Device = device(0x0801_0000);
 const MSI_FRAME: usize = 0x0802_0000;
 const UART: Device = device(0x0900_0000);
 /// Configuration space of PCI; 1 MiB is bus 0.
 const PCI: Device = device(0x3f00_0000);
-/// Where PCI devices may be reached.
+/// Addresses at which PCI devices may be reached.
 const WINDOW: core::ops::Range<usize> = 0x1000_0000..0x3eff_0000;
-/// Where the registers of the bells and their table of interrupts go; the carve-out comes behind.
+/// Addresses of the bells' registers and of their table of interrupts. The carve-out comes after
+/// them.
 const BELLS: Device = device(WINDOW.start);
 const BELL_TABLE: usize = WINDOW.start + memory::PAGE;
 const MEMORY_FROM: usize = WINDOW.start + 0x10_0000;
 
-/// What the guest touches before it has found the carve-out: address, bytes.
+/// The devices that are used before the carve-out is found: address, bytes.
 pub(crate) const DEVICES: &[(usize, usize)] = &[
     (0x0800_0000, 0x1000),
     (0x0801_0000, 0x2000),
@@ -42,28 +44,29 @@ pub(crate) const DEVICES: &[(usize, usize)] = &[
 ];
 
 const fn device(address: usize) -> Device {
-    // SAFETY: private to this file; called with what QEMU's `hw/arm/virt.c` places there, and with
-    // what `find` has placed.
+    // SAFETY: private to this file; called with the addresses of devices in QEMU's `hw/arm/virt.c`,
+    // and with those that `find` has placed.
     unsafe { Device::new(address) }
 }
 
-/// The first interrupt of the bells, and how many there are. Written by `find`, before any comes.
+/// The first interrupt of the bells, and their count. Written by `find`, before any interrupt
+/// comes.
 static BELLS_FROM: AtomicU32 = AtomicU32::new(u32::MAX);
 static BELL_COUNT: AtomicU32 = AtomicU32::new(0);
 
-/// Where it is on the bus: its device address.
+/// The carve-out's address on the bus, as devices see it.
 static CARVE_OUT_AT: AtomicU32 = AtomicU32::new(0);
 
-/// Where the carve-out is on the bus, as devices and other cores of the guest's chip see it.
+/// The carve-out's address on the bus, as devices and other cores of the guest's chip see it.
 pub(crate) fn carve_out_at() -> u64 {
-    // Relaxed: written by `find`, before anybody asks.
+    // Relaxed: written by `find`, before any read.
     u64::from(CARVE_OUT_AT.load(Ordering::Relaxed))
 }
 
-/// Finds the carve-out, maps it at [`CARVE_OUT`] and switches its bells on. Its bytes.
+/// Finds the carve-out, maps it at [`CARVE_OUT`] and switches its bells on. Returns its bytes.
 pub(crate) fn find() -> Result<usize, &'static str> {
     let function = find_ivshmem().ok_or("there is no ivshmem device on PCI bus 0")?;
-    // Off while its addresses change; then memory and messages of its own.
+    // Off while its addresses change. Then its memory and its own messages are switched on.
     command(function, 0);
     let size = size_of_memory(function);
     if !size.is_power_of_two() || size < memory::PAGE {
@@ -80,7 +83,7 @@ pub(crate) fn find() -> Result<usize, &'static str> {
     memory::map(WINDOW.start, WINDOW.start, memory::PAGE, Rights::Device);
     memory::map(BELL_TABLE, BELL_TABLE, memory::PAGE, Rights::Device);
     memory::map(CARVE_OUT, at, size, Rights::Data);
-    // Relaxed: before anybody else runs.
+    // Relaxed: nothing else runs yet.
     CARVE_OUT_AT.store(at as u32, Ordering::Relaxed);
     hear_bells(function)?;
     Ok(size)
@@ -102,11 +105,11 @@ fn find_ivshmem() -> Option<usize> {
 }
 
 fn command(function: usize, bits: u32) {
-    // The upper half is the status: what is written as 0 there stays.
+    // The upper half is the status; writing 0 there changes nothing.
     config(function, 4).write(bits);
 }
 
-/// Bytes of the memory behind BAR 2, by the bits that its address can have.
+/// Size of the memory of BAR 2, from the bits that its address can have.
 fn size_of_memory(function: usize) -> usize {
     let (low, high) = (config(function, BAR + 8), config(function, BAR + 12));
     low.write(u32::MAX);
@@ -115,7 +118,7 @@ fn size_of_memory(function: usize) -> usize {
     usize::try_from(mask.wrapping_neg()).unwrap_or(0)
 }
 
-/// Has bell i come as the i-th interrupt of the message frame.
+/// Makes bell i come as the i-th interrupt of the message frame.
 fn hear_bells(function: usize) -> Result<(), &'static str> {
     let capability = msi_x(function).ok_or("the ivshmem device has no MSI-X")?;
     let control = config(function, capability);
@@ -141,7 +144,7 @@ fn hear_bells(function: usize) -> Result<(), &'static str> {
 
 fn msi_x(function: usize) -> Option<usize> {
     let mut at = (config(function, CAPABILITIES).read() & 0xfc) as usize;
-    // A list of 48 fills the configuration space: longer, it goes round.
+    // A list of 48 fills the configuration space. A longer list is a loop.
     for _ in 0..48 {
         let word = config(function, at).read();
         match word & 0xff {
@@ -153,14 +156,14 @@ fn msi_x(function: usize) -> Option<usize> {
     None
 }
 
-/// The bell whose interrupt this is.
+/// The number of the bell that has this interrupt.
 pub(crate) fn bell_of(interrupt: u32) -> Option<u32> {
     // Relaxed: written before the first interrupt was let through.
     let bell = interrupt.checked_sub(BELLS_FROM.load(Ordering::Relaxed))?;
     (bell < BELL_COUNT.load(Ordering::Relaxed)).then_some(bell)
 }
 
-/// Rings a bell of Linux, which is peer 0. What was written before is seen by who hears it.
+/// Rings a bell of Linux, which is peer 0. Whoever hears it sees all that was written before.
 pub(crate) fn ring(bell: u32) {
     // Relaxed: written once, by this core.
     if bell < BELL_COUNT.load(Ordering::Relaxed) {
@@ -173,28 +176,28 @@ pub(crate) fn ring(bell: u32) {
 pub(crate) static READS: AtomicU32 = AtomicU32::new(0);
 pub(crate) static WRITES: AtomicU32 = AtomicU32::new(0);
 
-/// Counts what is no table: the agent looks at those again and again.
+/// Counts operations on links, not on the tables, which the agent reads again and again.
 fn count(counter: &AtomicU32, start: usize) {
     let by = u32::from(start >= CARVE_OUT + sinew_carve_out::DATA);
-    // Relaxed: a counter. Not one operation, which an emulator is slow at: of two nodes that count
-    // at the same time one may not be counted.
+    // Relaxed: a counter. Load and store are separate, as an emulator is slow at one atomic
+    // operation. So if two nodes count at the same time, one count may be lost.
     counter.store(counter.load(Ordering::Relaxed).wrapping_add(by), Ordering::Relaxed);
 }
 
-/// To be called before these bytes of the carve-out are read. Linux and guest are coherent on this
-/// board, so nothing depends on it; the instructions are the real ones all the same.
+/// Must be called before these bytes of the carve-out are read. Linux and guest are coherent on
+/// this board, so nothing depends on it. The instructions are still the real ones.
 pub(crate) fn before_read(start: usize, len: usize) {
     count(&READS, start);
     cpu::clean_and_invalidate(start, len);
 }
 
-/// To be called after these bytes of the carve-out were written.
+/// Must be called after these bytes of the carve-out were written.
 pub(crate) fn after_write(start: usize, len: usize) {
     count(&WRITES, start);
     cpu::clean(start, len);
 }
 
-/// Writes to the serial port; waits while that is full.
+/// Writes to the serial port. Waits while the port is full.
 pub(crate) fn print(text: &str) {
     const FULL: u32 = 1 << 5;
     for byte in text.bytes() {
@@ -206,7 +209,8 @@ pub(crate) fn print(text: &str) {
 /// Switches the machine off.
 pub(crate) fn power_off() -> ! {
     const SYSTEM_OFF: u32 = 0x8400_0008;
-    // SAFETY: PSCI through the hypervisor call; it does not come back, and if so nothing is lost.
+    // SAFETY: PSCI through the hypervisor call. It does not return; if it did, nothing would be
+    // lost.
     unsafe {
         asm!(".arch_extension virt", "hvc #0", inout("r0") SYSTEM_OFF => _, options(nostack));
     }

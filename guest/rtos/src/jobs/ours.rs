@@ -1,4 +1,4 @@
-//! The jobs that come with every image: enough to try all that crosses, from either side.
+//! The jobs in every image: enough to try everything that crosses, from either side.
 
 use core::fmt::Write as _;
 
@@ -7,12 +7,12 @@ use sinew_carve_out::{MadeBy, SharedRefusal, SharedWish};
 use super::{Job, JobAnswer, JobCall};
 use crate::{Fault, board, fault, kernel, shared};
 
-/// Longest nap and longest wait, ms: a job cannot be broken off.
+/// Longest nap and longest wait, ms, as a job cannot be interrupted.
 const WAIT_MS_MAX: u32 = 10_000;
 /// Longest message that `pass` passes on.
 const MESSAGE_MAX: usize = 256;
 
-/// The text of a call is the name of what the job works with.
+/// The jobs. The text of a call is the name of the thing that the job works with.
 pub(super) const OURS: [Job; 9] = [
     Job { name: "echo", doc: "answers with the text and the numbers of the call", run: echo },
     Job { name: "nap", doc: "sleeps so many ms, at most 10000", run: nap },
@@ -27,7 +27,7 @@ pub(super) const OURS: [Job; 9] = [
 
 fn echo(call: &JobCall, answer: &mut JobAnswer) -> Result<(), Fault> {
     answer.numbers = *call.numbers();
-    // What is too long is cut.
+    // A text that is too long is cut.
     let _ = answer.write_str(call.text());
     Ok(())
 }
@@ -46,7 +46,7 @@ fn refused(call: &JobCall, why: SharedRefusal) -> Fault {
     fault!("'{}': {why}", call.text())
 }
 
-/// Works with what has the name of the call, and holds it meanwhile.
+/// Attaches the thing that the call names, works with it, and detaches it.
 fn held(call: &JobCall, act: impl FnOnce(&str) -> Result<(), SharedRefusal>) -> Result<(), Fault> {
     let name = call.text();
     let done = shared::attach(name).and_then(|_| {
@@ -56,7 +56,7 @@ fn held(call: &JobCall, act: impl FnOnce(&str) -> Result<(), SharedRefusal>) -> 
     done.map_err(|why| refused(call, why))
 }
 
-/// Goes through the words of a region.
+/// Applies `act` to each word of a region.
 fn through(
     call: &JobCall,
     answer: &mut JobAnswer,

@@ -1,5 +1,5 @@
-//! Messages of queues where they stand: read part by part, or written by who makes them. No port
-//! has a copy of them.
+//! Messages of queues in place: read part by part, or written directly by their maker. The port has
+//! no copy of them.
 
 use core::slice;
 
@@ -9,19 +9,19 @@ use sinew_link::{Corrupt, RawMemory};
 use super::{End, LINE, Link, READERS, WRITERS, find, sign};
 use crate::{Fault, board, fault};
 
-/// Where the slots of a region begin; see `sinew_link`.
+/// Offset of the slots in a region; see `sinew_link`.
 const SLOTS: usize = 640;
 
-/// A message of an input where it stands, to be read part by part. A peer that breaks the rules can
-/// change it between two reads: check what was copied, not what stands there.
+/// A message of an input in place, to be read part by part. A peer that breaks the rules can change
+/// it between two reads, so check the copied bytes, not the bytes in place.
 pub struct Peek<'a> {
     message: queue::Peek<'a, RawMemory>,
-    /// Where it begins in memory.
+    /// Address of its first byte.
     start: usize,
 }
 
 impl Peek<'_> {
-    /// Bytes of the message.
+    /// Size of the message in bytes.
     #[expect(clippy::len_without_is_empty, reason = "a message is never empty")]
     pub fn len(&self) -> usize {
         self.message.len()
@@ -30,10 +30,10 @@ impl Peek<'_> {
     /// Copies a part of the message, which begins `offset` bytes from its start.
     ///
     /// # Panics
-    /// If the part reaches past the end of the message.
+    /// The part reaches past the end of the message.
     pub fn read_at(&self, offset: usize, into: &mut [u8]) {
         let is_inside = offset.checked_add(into.len()).is_some_and(|end| end <= self.len());
-        // Before caches are touched there.
+        // Checked before cache operations on these bytes.
         assert!(is_inside, "the part reaches past the end of the message");
         board::before_read(self.start + offset, into.len());
         self.message.read_at(offset, into);
@@ -41,14 +41,14 @@ impl Peek<'_> {
 }
 
 impl Link {
-    /// Whether a queue that the guest reads has a message; looks so often.
+    /// Whether a queue that the guest reads has a message, within `polls` looks.
     pub(crate) fn has_message(&mut self, polls: u32) -> Result<bool, Fault> {
         let (base, layout) = (self.base(), self.layout);
         let End::QueueIn(reader) = &mut self.end else { return Err(self.no_places()) };
         find(reader, base, layout, polls).map_err(|error| self.bad(error))
     }
 
-    /// Whether a queue that the guest writes has room; looks so often.
+    /// Whether a queue that the guest writes has room, within `polls` looks.
     pub(crate) fn has_room(&mut self, polls: u32) -> Result<bool, Fault> {
         let base = self.base();
         let End::QueueOut(writer) = &mut self.end else { return Err(self.no_places()) };
@@ -63,7 +63,7 @@ impl Link {
         Ok(false)
     }
 
-    /// How many messages wait in a queue that the guest reads.
+    /// Count of messages that wait in a queue that the guest reads.
     pub(crate) fn waiting(&mut self) -> Result<u32, Fault> {
         let (base, layout, capacity) = (self.base(), self.layout, self.row.link.capacity);
         let End::QueueIn(reader) = &mut self.end else { return Err(self.no_places()) };
@@ -82,8 +82,8 @@ impl Link {
         Ok(capacity)
     }
 
-    /// Has the next message of a queue read where it stands, then frees its place; `None`: there
-    /// is none.
+    /// Lets `read` read the next message of a queue in place, then frees its place; `None`: there
+    /// is no message.
     pub(crate) fn read_in_place<T>(
         &mut self,
         read: impl FnOnce(&Peek<'_>) -> T,
@@ -105,8 +105,8 @@ impl Link {
         Ok(Some(done))
     }
 
-    /// Has the next message of a queue written where it will stand, and sends it; whether it did.
-    /// `write` says how many bytes it has written; `None`: nothing is sent.
+    /// Lets `write` write the next message of a queue in place, and sends it. Returns whether it
+    /// was sent. `write` returns how many bytes it has written; `None`: nothing is sent.
     pub(crate) fn write_in_place(
         &mut self,
         write: impl FnOnce(&mut [u8]) -> Option<usize>,
@@ -122,18 +122,18 @@ impl Link {
             _ => return Err(self.bad(Corrupt)),
         };
         let start = base + place.start;
-        // SAFETY: the place is `place.len()` bytes inside the region, as `attach` has looked, and
-        // the region is mapped for ever; any byte is a value. `RawMemory` is promised that there
-        // are references to atomics only: this one is gone before the claim is committed, and until
-        // then this side reaches the place by nothing else. For the payloads of a queue are only
-        // touched by its writer, which `claim` borrows; the words that are atomics lie in front of
-        // the slots or behind the place. Linux must not touch it before the commit either. If it
-        // does so all the same, or gives two rows one place, then bytes change that it has asked
-        // for itself: `write` is told to decide nothing by what it reads back, and the one kind
-        // that writes so does not (guest/player/src/jpeg.rs).
+        // SAFETY: the place is `place.len()` bytes inside the region, as `attach` has checked, and
+        // the region is mapped for ever; any byte is a value. `RawMemory` is promised that all
+        // references are to atomics. This reference is gone before the claim is committed, and
+        // until then this side reaches the place in no other way: only the writer of a queue
+        // touches its payloads, and `claim` borrows the writer. The words that are atomics are
+        // before the slots or after the place. Linux must not touch the place before the commit
+        // either. If it does so all the same, or gives two rows the same place, then only bytes
+        // change that it has asked for itself: `write` must not decide anything by reading back,
+        // and the one kind that writes in place does not (guest/player/src/jpeg.rs).
         let bytes = unsafe { slice::from_raw_parts_mut(start as *mut u8, place.len()) };
         let Some(written) = write(bytes) else { return Ok(false) };
-        // What was written is in memory before Linux is told.
+        // The message must be in memory before Linux is told.
         board::after_write(start, written.min(place.len()));
         claim.commit();
         let sign = sign(next, layout);

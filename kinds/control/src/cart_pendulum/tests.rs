@@ -39,7 +39,7 @@ fn run(node: &mut NodeFixture, inputs: &[[f64; 2]]) -> [Vec<f64>; 4] {
     run_with(node, &inputs.iter().map(|input| (*input, false)).collect::<Vec<_>>())
 }
 
-/// The same; each input with whether it is the safe value.
+/// Like `run`; each input says also whether it is the safe value.
 fn run_with(node: &mut NodeFixture, inputs: &[([f64; 2], bool)]) -> [Vec<f64>; 4] {
     let mut columns = [vec![], vec![], vec![], vec![]];
     for (input, is_safe) in inputs {
@@ -49,13 +49,13 @@ fn run_with(node: &mut NodeFixture, inputs: &[([f64; 2], bool)]) -> [Vec<f64>; 4
     columns
 }
 
-/// Holds a crane of the defaults, but for its track and angle, against the reference.
+/// Compares a crane of the defaults, except for its track and angle, with the reference.
 fn compare(track_m: f64, angle_deg: f64, inputs: &[[f64; 2]]) -> [Vec<f64>; 4] {
     let inputs: Vec<_> = inputs.iter().map(|input| (*input, false)).collect();
     compare_with(track_m, angle_deg, 0.0, &inputs)
 }
 
-/// The same with a brake.
+/// Like `compare`, with a brake.
 fn compare_with(
     track_m: f64,
     angle_deg: f64,
@@ -87,7 +87,7 @@ fn compare_with(
     ours
 }
 
-/// Forces that are held for so many cycles each.
+/// `count` random forces, each held for `cycles` cycles.
 fn pushes(count: usize, cycles: usize, most: f64) -> Vec<[f64; 2]> {
     let mut rng = fastrand::Rng::with_seed(17);
     let mut push = || [(rng.f64() * 2.0 - 1.0) * most, (rng.f64() * 2.0 - 1.0) * most / 4.0];
@@ -115,7 +115,7 @@ fn the_ends_of_the_track_stop_the_cart_as_scipy_says() {
 
 #[test]
 fn a_brake_stops_the_cart_and_slips_as_scipy_says() {
-    // 40 N hold the cart only near the turns of the swing.
+    // 40 N hold the cart only near the turning points of the swing.
     let mut inputs = vec![([200.0, 0.0], false); 300];
     inputs.extend(vec![([0.0, 0.0], true); 4000]);
     let ours = compare_with(1e4, 20.0, 40.0, &inputs);
@@ -138,7 +138,7 @@ fn in_its_brake_it_is_at_rest_though_the_load_swings() {
     let ways = run_with(&mut node, &[([0.0; 2], true); 1000]);
     assert!(node.at_rest() && ways[1][999] == 0.0, "{:?}", shown(&node));
     assert!(ways[2][500..].iter().any(|angle| angle.abs() > 0.1), "the load swings on");
-    // A command opens the brake, also one of no force.
+    // A command opens the brake, even a command of no force.
     run(&mut node, &[[0.0; 2]; 10]);
     assert!(!node.at_rest() && shown(&node)[VELOCITY] != 0.0, "{:?}", shown(&node));
 }
@@ -201,7 +201,7 @@ fn it_is_at_rest_when_cart_and_load_hang_still() {
 #[test]
 fn a_wind_pushes_the_load_and_upright_it_may_stand() {
     let mut node = fixture(&NODE, &[("swing_damping_n_m_s_per_rad", "50")]).expect("makes");
-    // 20 kg in a wind of 10 N hang at atan(10 / 196.2) once the drive holds against it.
+    // 20 kg in a wind of 10 N hang at atan(10 / 196.2) once the drive balances the wind.
     run(&mut node, &vec![[-10.0, 10.0]; 60_000]);
     assert!((shown(&node)[2] - (10.0_f64 / 196.2).atan()).abs() < 1e-6, "{:?}", shown(&node));
     let mut node = fixture(&NODE, &[("initial_angle_deg", "180")]).expect("makes");
@@ -216,7 +216,7 @@ fn lost_periods_pass() {
     cycle(&mut lost, [100.0, 5.0]);
     (0..5).for_each(|_| cycle(&mut all, [100.0, 5.0]));
     assert_eq!(shown(&lost), shown(&all));
-    // In a gap of any length a cycle stays short.
+    // A cycle stays short after a gap of any length.
     lost.cycle.skipped = u64::MAX;
     cycle(&mut lost, [0.0, 0.0]);
 }

@@ -22,7 +22,7 @@ fn cycle(node: &mut NodeFixture, [voltage, load]: [f64; 2]) {
     node.update().expect("goes on");
 }
 
-/// What it shows after each of these cycles: first all positions, then velocities, then currents.
+/// The outputs after each of these cycles: first all positions, then velocities, then currents.
 fn run(node: &mut NodeFixture, inputs: &[[f64; 2]]) -> [Vec<f64>; 3] {
     let mut columns = [vec![], vec![], vec![]];
     for input in inputs {
@@ -55,7 +55,7 @@ fn it_turns_as_scipy_says() {
     compare(&ours, &theirs);
 }
 
-/// Voltages that let it start, stop, turn back and stick, each for some cycles.
+/// Voltages that let the motor start, stop, turn back and stick, each for some cycles.
 fn stop_and_go() -> Vec<[f64; 2]> {
     let steps = [
         (0.1, 0.0, 5),

@@ -1,17 +1,17 @@
-//! Reads formulas: precedence climbing, and each part becomes a step as soon as it is read.
+//! Reads formulas by precedence climbing. Each part becomes a step as soon as it is read.
 //!
-//! What is in between lies in the order in which it was written (numbers, names and results of
-//! steps), so that a step frees the last places and its result takes the first of them.
+//! Intermediate results are kept in the order in which they were written, so that a step frees the
+//! last places and its result takes the first of the freed places.
 
 use super::{Bank, Formula, Misread, OPERATIONS_MAX, Op, Place, Step, TEXT_MAX};
 
-/// Most parts that stand in one another. One in brackets counts for each rank of the table above
-/// that it passes; a natural formula has less than ten.
+/// Greatest depth of nested parts. A part in brackets counts once for each rank of the table above
+/// that it passes. A natural formula has less than ten.
 const DEPTH_MAX: usize = 100;
 /// Most arguments of `min` and `max`.
 const ARGUMENTS_MAX: usize = 16;
 
-/// Ranks: what binds more has the greater one.
+/// Ranks: a sign that binds more has the greater one.
 const OR: u8 = 1;
 const AND: u8 = 2;
 const NOT: u8 = 3;
@@ -21,7 +21,7 @@ const PRODUCT: u8 = 6;
 const UNARY: u8 = 7;
 const POWER: u8 = 8;
 
-/// What stands between two parts: how it is written, its rank, and what it does.
+/// Signs and words between two parts: their text, rank and operation.
 const BETWEEN: [(&str, u8, Op); 14] = [
     ("or", OR, Op::Or),
     ("and", AND, Op::And),
@@ -66,16 +66,16 @@ const FUNCTIONS: [(&str, usize, Op); 21] = [
 
 const CONSTANTS: [(&str, f64); 3] = [("pi", std::f64::consts::PI), ("true", 1.0), ("false", 0.0)];
 
-/// Signs, longer ones first; some are of other languages.
+/// Signs, longer ones first. Some are of other languages and only lead to a hint.
 const SIGNS: [&str; 21] = [
     "<=", ">=", "==", "!=", "**", "&&", "||", "<>", "<", ">", "+", "-", "*", "/", "%", "^", "(",
     ")", ",", "=", "!",
 ];
-/// What we write for the signs of other languages.
+/// Our spelling of the signs of other languages.
 const OTHERS: [(&str, &str); 6] =
     [("**", "^"), ("&&", "and"), ("||", "or"), ("<>", "!="), ("=", "=="), ("!", "not")];
 
-/// Whether formulas keep a name for themselves.
+/// Whether a name is reserved in formulas.
 pub(super) fn is_word(name: &str) -> bool {
     ["and", "or", "not"].contains(&name)
         || FUNCTIONS.iter().any(|row| row.0 == name)
@@ -95,12 +95,12 @@ enum Token<'t> {
 enum Part {
     Constant(f64),
     Name(u8),
-    /// A result of a step, by its place.
+    /// The result of a step, by its place.
     Between(u8),
 }
 
 impl Bank {
-    /// Reads a formula of the bank's names. Numbers that were set stay.
+    /// Reads a formula of the bank's names. Numbers that were set before are kept.
     pub(crate) fn read(&mut self, text: &str) -> Result<Formula, Misread> {
         if text.len() > TEXT_MAX {
             let what = format!("has {} bytes; at most {TEXT_MAX}", text.len());
@@ -135,13 +135,13 @@ impl Bank {
 
 struct Reader<'t, 'b> {
     text: &'t str,
-    /// Where the token begins that is looked at, the token, and where it ends.
+    /// Where the present token begins, the token, and where it ends.
     at: usize,
     token: Token<'t>,
     end: usize,
-    /// How many parts that are not at their end stand around.
+    /// How many parts are begun and not yet complete.
     depth: usize,
-    /// Results of steps that wait for the step which takes them.
+    /// Count of results of steps that wait for the step which takes them.
     between: usize,
     bank: &'b mut Bank,
     operations: usize,
@@ -156,7 +156,7 @@ impl<'t> Reader<'t, '_> {
         Err(Misread { at, what: what.into() })
     }
 
-    /// Something else stands there.
+    /// The error for a token that is not the expected one.
     fn expected<T>(&self, what: &str) -> Read<T> {
         let found = &self.text[self.at..self.end];
         if let Some((_, ours)) = OTHERS.iter().find(|row| row.0 == found) {
@@ -173,7 +173,7 @@ impl<'t> Reader<'t, '_> {
         }
     }
 
-    /// Looks at the next token.
+    /// Goes on to the next token.
     fn step_on(&mut self) -> Read<()> {
         let rest = self.text[self.end..].trim_start();
         self.at = self.text.len() - rest.len();
@@ -213,13 +213,13 @@ impl<'t> Reader<'t, '_> {
         self.step_on()
     }
 
-    /// What stands between the last part and the next.
+    /// The sign or word between the last part and the next, if there is one.
     fn between(&self) -> Option<(&'static str, u8, Op)> {
         let (Token::Sign(text) | Token::Word(text)) = self.token else { return None };
         BETWEEN.iter().find(|row| row.0 == text).copied()
     }
 
-    /// A part in which nothing of a lesser rank stands bare.
+    /// Reads a part. Outside brackets it has no sign of a lower rank.
     fn part(&mut self, rank: u8) -> Read<Part> {
         self.depth += 1;
         if self.depth > DEPTH_MAX {
@@ -240,7 +240,7 @@ impl<'t> Reader<'t, '_> {
         Ok(left)
     }
 
-    /// The part that everything else stands behind.
+    /// Reads the leftmost operand of a part, with its sign.
     fn first(&mut self, rank: u8) -> Read<Part> {
         let at = self.at;
         match self.token {
@@ -273,7 +273,7 @@ impl<'t> Reader<'t, '_> {
         }
     }
 
-    /// A name, a constant or a function.
+    /// Reads a name, a constant or a function.
     fn word(&mut self, at: usize, word: &'t str) -> Read<Part> {
         if self.token == Token::Sign("(") {
             return self.call(at, word);
@@ -334,7 +334,7 @@ impl<'t> Reader<'t, '_> {
         if count == 0 { Ok(arguments[0]) } else { self.step(at, op, &arguments) }
     }
 
-    /// Adds a step, or does it at once if all that it takes is known.
+    /// Adds a step, or computes the result at once if all its operands are constants.
     fn step(&mut self, at: usize, op: Op, parts: &[Part]) -> Read<Part> {
         let number = |part: &Part| match part {
             Part::Constant(number) => Some(*number),
@@ -378,7 +378,8 @@ impl<'t> Reader<'t, '_> {
         Ok(Part::Between(to))
     }
 
-    /// One step for two operations, if the first of them was the last step; which then is gone.
+    /// Fuses two operations into one step, if the first of them was the last step; that step is
+    /// then removed.
     fn with_last(&mut self, op: Op, parts: &[Part], places: [u8; 3]) -> Option<(Op, [u8; 3])> {
         let last = *self.steps.last()?;
         let is_last = |part: Part| matches!(part, Part::Between(at) if at == last.to);
@@ -416,7 +417,7 @@ fn both(first: Op, second: Op) -> Option<Op> {
     })
 }
 
-/// How many bytes at the beginning are a number: digits, a point, an exponent.
+/// Length in bytes of the number at the beginning: digits, a point, an exponent.
 fn number_len(text: &str) -> usize {
     let bytes = text.as_bytes();
     let digits = |from: usize| {

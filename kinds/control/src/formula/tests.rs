@@ -1,4 +1,4 @@
-//! Formulas against the answers of Python, and what is refused.
+//! Formulas against the answers of Python, and the formulas that are refused.
 
 use std::fmt::Write;
 
@@ -20,7 +20,8 @@ fn misread(text: &str) -> Misread {
 /// Formulas, each with a number for each name.
 type Rows = Vec<(String, [f64; 4])>;
 
-/// Our values, beside Python's of the same texts: whether they are finite, and the values.
+/// Our values, and Python's values of the same texts: for each row whether it is finite, and the
+/// value.
 fn both(rows: &Rows) -> Option<[Vec<f64>; 2]> {
     let numbers = |row: &(String, [f64; 4])| {
         let named = NAMES.iter().zip(row.1).map(|(name, number)| ((*name).into(), number.into()));
@@ -150,8 +151,8 @@ fn formulas_have_the_values_of_pythons_own_eval() {
     }
 }
 
-/// A formula whose arithmetic is exact, whoever does it, and in which the sign of a zero does not
-/// matter.
+/// A random formula whose arithmetic is exact in any implementation, and in which the sign of a
+/// zero does not matter.
 fn grow(random: &mut fastrand::Rng, depth: usize) -> String {
     let leaf = |random: &mut fastrand::Rng| match random.u8(0..3) {
         0 => format!("{}", f64::from(random.u8(0..16)) / 4.0),
@@ -163,7 +164,7 @@ fn grow(random: &mut fastrand::Rng, depth: usize) -> String {
     let mut part = || grow(random, depth - 1);
     let (a, b, c) = (part(), part(), part());
     let shapes = [
-        // Bare: what binds more decides, for both of us.
+        // Without brackets: precedence decides, here and in Python.
         format!("{a} + {b} * {c}"),
         format!("{a} - {b} - {c}"),
         format!("{a} * {b} - {c}"),
@@ -197,7 +198,7 @@ fn random_formulas_have_the_values_of_pythons_own_eval_to_the_last_digit() {
         let depth = random.usize(1..5);
         let text = grow(&mut random, depth);
         if text.contains("not") && bank().read(&text).is_err_and(|bad| bad.what.contains("(not")) {
-            continue; // A bare `not` behind a sign, which Python refuses as well.
+            continue; // A bare `not` after a sign, which Python refuses too.
         }
         match bank().read(&text) {
             Ok(_) => {}
@@ -208,7 +209,7 @@ fn random_formulas_have_the_values_of_pythons_own_eval_to_the_last_digit() {
     }
     let Some([ours, theirs]) = both(&rows) else { return };
     for (at, (our, their)) in ours.iter().zip(&theirs).enumerate() {
-        // Who reads their JSON rounds the last digit.
+        // The JSON reader rounds the last digit of their numbers.
         let same = (our - their).abs() <= 2.0 * f64::EPSILON * their.abs();
         assert!(same, "{:?}: {our:?}, and Python's {their:?}", rows[at / 2]);
     }
@@ -311,7 +312,7 @@ fn what_has_no_place_in_the_bank_is_refused() {
     }
     let full = misread(&text);
     assert_eq!(full.what, "too many numbers; make two nodes of the formulas");
-    // Each part waits for all that stand behind it.
+    // Each part waits for all parts after it.
     let mut bank = bank();
     for number in 0..251 {
         bank.read(&format!("a + {number}.5")).expect("a place for each constant");

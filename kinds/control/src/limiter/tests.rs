@@ -1,4 +1,4 @@
-//! That `limit` never breaks its limits, that it gets where it is told, and how soon.
+//! Tests that `limiter` never breaks its limits, that it reaches its goal, and how soon.
 
 use sinew_core::NodeFixture;
 use sinew_spec::alone;
@@ -12,7 +12,7 @@ fn limiter(given: &[(&str, &str)]) -> NodeFixture {
     fixture(&NODE, given).expect("makes")
 }
 
-/// What it says in the next cycle.
+/// The output of the next cycle.
 fn follow(node: &mut NodeFixture, wanted: f64) -> f64 {
     node.put(IN, &Real { value: wanted });
     node.update().expect("a cycle");
@@ -60,7 +60,7 @@ fn no_input_makes_it_leave_its_limits_and_it_stops_at_each() {
     }
 }
 
-/// Steps until it is there, and how far past it goes.
+/// The steps until it is there, and how far past the goal it goes.
 fn way_there(node: &mut NodeFixture, goal: f64) -> (usize, f64) {
     let outs: Vec<f64> = (0..20_000).map(|_| follow(node, goal)).collect();
     let steps = outs.iter().rposition(|out| *out != goal).map_or(1, |last| last + 2);

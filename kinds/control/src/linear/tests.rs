@@ -1,4 +1,4 @@
-//! Discretisation against scipy, and what it refuses.
+//! Discretisation against scipy, and the systems that are refused.
 
 use serde_json::json;
 
@@ -14,7 +14,7 @@ fn rows(matrix: &DenseMatrix) -> Vec<Vec<f64>> {
     matrix.numbers.chunks(matrix.columns).map(<[f64]>::to_vec).collect()
 }
 
-/// Both matrices as the reference gives them.
+/// Both matrices side by side, as the reference gives them.
 fn side_by_side(held: &HeldSystem) -> Vec<f64> {
     let rows = rows(&held.state).into_iter().zip(rows(&held.input));
     rows.flat_map(|(state, input)| [state, input].concat()).collect()
@@ -52,7 +52,7 @@ fn integrators_stiff_systems_and_great_inputs_are_exact_too() {
     let inputs = DenseMatrix::of([[0.0, 0.0], [0.0, -2.9e5], [8400.0, 0.0]]);
     compare("motor", &motor, &inputs, 1e-3, 1e-12);
     let great = inputs.scaled(1e9);
-    // Here scipy loses digits: it takes more squarings.
+    // Here scipy loses digits, as it takes more squarings.
     compare("great inputs", &motor, &great, 1e-3, 1e-11);
     // Without inputs there is nothing to add.
     let alone = HeldSystem::new(&motor, &DenseMatrix::zeros(3, 0), 1e-3).expect("slow enough");

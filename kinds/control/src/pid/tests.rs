@@ -1,5 +1,5 @@
-//! How `pid` controls, against transfer functions and loops of scipy; how it is switched, limited
-//! and held; and what it does not take.
+//! Tests how `pid` controls, against transfer functions and loops of scipy; how it is switched,
+//! limited and held; and which parameters it refuses.
 
 use std::path::Path;
 
@@ -23,7 +23,7 @@ fn enable(node: &mut NodeFixture, is_enabled: bool) {
     node.put(ENABLED, &Flag { value: is_enabled.into() });
 }
 
-/// What it says in the next cycle.
+/// The output of the next cycle.
 fn next(node: &mut NodeFixture) -> f64 {
     node.update().expect("a cycle");
     node.get::<Real>(OUT).expect("it says so every cycle").value
@@ -35,7 +35,7 @@ fn control(node: &mut NodeFixture, setpoint: f64, measured: f64) -> f64 {
     next(node)
 }
 
-/// Numbers that wander; the first is zero.
+/// Numbers of a random walk. The first is zero.
 fn wander(seed: u64, count: usize) -> Vec<f64> {
     let mut random = fastrand::Rng::with_seed(seed);
     let mut at = 0.0;
@@ -75,7 +75,7 @@ fn its_linear_part_is_that_of_the_transfer_functions() {
     }
 }
 
-/// A loop that is closed on the other side; here it only must say the same.
+/// The loop is closed in the reference program. Here the node must only give the same output.
 fn hold_limited(actuator: f64, tracking: &str, tracking_s: f64) {
     let setpoint: Vec<f64> =
         (0..6000).map(|at| if at == 0 { 0.0 } else { [3.0, -1.0][at / 3000] }).collect();
@@ -114,7 +114,7 @@ fn hold_limited(actuator: f64, tracking: &str, tracking_s: f64) {
 #[test]
 fn past_its_limits_it_is_led_back_as_in_another_simulation() {
     hold_limited(100.0, "0.3", 0.3);
-    // The rule: sqrt(Ti Td).
+    // 0 stands for the rule: sqrt(Ti Td).
     hold_limited(100.0, "0", (1.5f64 / 9.0).sqrt());
 }
 
@@ -123,7 +123,8 @@ fn limits_behind_it_lead_it_back_too() {
     hold_limited(2.5, "0.3", 0.3);
 }
 
-/// With a proportional part that is 0, what is led back can be said by hand: to the limit.
+/// With a proportional part of 0 the integral is led back to the limit, so the result is known in
+/// closed form.
 #[test]
 fn the_rule_without_kd_is_the_integral_time_and_at_least_a_period() {
     let mut slow = pid(&[("kp", "2"), ("ki", "4"), ("out_max", "1"), ("out_min", "-1")]);
@@ -134,7 +135,7 @@ fn the_rule_without_kd_is_the_integral_time_and_at_least_a_period() {
             control(node, 1.0, 0.0);
         }
     }
-    // In balance a period of tracking takes what a period of error brings.
+    // In balance, a period of tracking takes away what a period of error adds.
     let past = slow.signal(P)[0] + slow.signal(I)[0] - 1.0;
     assert!((past - 4.0 * 0.5).abs() < 1e-9, "ki Tt e with Tt = kp / ki = 0.5 s: {past}");
     assert!((quick.signal(I)[0] - 1.004).abs() < 1e-12, "{:?}", quick.signal(I));

@@ -1,4 +1,5 @@
-//! The shapes of `signal` against those of scipy, its time, its noise, and what it does not take.
+//! The shapes of `signal` against those of scipy, its time, its noise, and the parameters that it
+//! refuses.
 
 use sinew_core::NodeFixture;
 
@@ -9,7 +10,7 @@ fn signal(given: &[(&str, &str)]) -> NodeFixture {
     fixture(&NODE, given).expect("makes")
 }
 
-/// What it says in the next cycle.
+/// The output of the next cycle.
 fn next(node: &mut NodeFixture) -> f64 {
     node.update().expect("a cycle");
     node.get::<Real>(OUT).expect("it says so every cycle").value
@@ -115,7 +116,7 @@ fn noise_is_normal_white_and_the_same_in_every_run() {
     let count = numbers.len() as f64;
     let mean = numbers.iter().sum::<f64>() / count;
     let deviation = (numbers.iter().map(|it| it * it).sum::<f64>() / count).sqrt();
-    // Four standard deviations of each.
+    // The limits are four standard deviations of each figure.
     assert!(mean.abs() < 0.018 && (deviation - 1.0).abs() < 0.013, "{mean} {deviation}");
     if let Some(theirs) =
         reference("controllers.normality", &serde_json::json!({ "numbers": numbers }))

@@ -1,4 +1,4 @@
-//! The states as the spec writes them. What cannot be is refused where it stands.
+//! Reads the states as the spec writes them. An error points to the place in the spec.
 
 use sinew_core::{Fault, Parameters, fault};
 use sinew_plan::{Data, Entry, Item, Span, duration_ns};
@@ -6,18 +6,18 @@ use sinew_plan::{Data, Entry, Item, Span, duration_ns};
 use super::{Exit, MachineState, Transition};
 use crate::formula::{Bank, Formula, check_names};
 
-/// Most states: what a reader of the spec could follow, and more.
+/// Most states: far more than a reader of the spec could follow.
 const STATES_MAX: usize = 256;
-/// Most transitions of a state: all their guards may be asked in one cycle.
+/// Most transitions of a state: all their guards may be evaluated in one cycle.
 const TRANSITIONS_MAX: usize = 32;
 
-/// The time in a state, in formulas.
+/// The name of the time in a state, in formulas.
 const TIME: &str = "t";
 
 const STATE_KEYS: [&str; 5] = ["outputs", "transitions", "end", "finish", "fault"];
 const TRANSITION_KEYS: [&str; 3] = ["to", "if", "after"];
 
-/// What was read.
+/// What was read from the spec.
 pub(super) struct Machine {
     pub(super) bank: Bank,
     pub(super) states: Box<[MachineState]>,
@@ -27,7 +27,7 @@ pub(super) struct Machine {
 /// Reads the states of a node.
 ///
 /// # Errors
-/// The first mistake, where it stands.
+/// The first mistake, with its place.
 pub(super) fn machine(parameters: &Parameters<'_>) -> Result<Machine, Fault> {
     let inputs = parameters.texts("inputs");
     let span = parameters.span("inputs");
@@ -156,7 +156,8 @@ impl Reader<'_> {
     }
 }
 
-/// How a state ends, if not by a transition; refuses two ways at once, and none.
+/// How a state ends, if not by a transition. Two ends at once, or neither an end nor a transition,
+/// are refused.
 fn exit(state: &Entry, title: &str) -> Result<Exit, Fault> {
     let item = &state.value;
     let transitions = item.get("transitions").filter(|item| !item.is_empty_list());
@@ -194,7 +195,7 @@ fn exit(state: &Entry, title: &str) -> Result<Exit, Fault> {
     })
 }
 
-/// Where a key stands that is true.
+/// The place of a key whose value is true.
 fn truth(state: &Item, key: &str, title: &str) -> Result<Option<Span>, Fault> {
     let Some(item) = state.get(key) else { return Ok(None) };
     match item.text() {
@@ -204,7 +205,7 @@ fn truth(state: &Item, key: &str, title: &str) -> Result<Option<Span>, Fault> {
     }
 }
 
-/// Refuses states to which nothing leads.
+/// Refuses states that no transition leads to.
 fn check_reach(read: &[MachineState], states: &[Entry], initial: usize) -> Result<(), Fault> {
     let mut reached = vec![false; read.len()];
     let mut open = vec![initial];

@@ -1,4 +1,4 @@
-//! States and what leads from one to another, and what is refused of them.
+//! Tests of states and transitions, and of what is refused.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use sinew_spec::alone;
 use super::*;
 use crate::testing::fixture;
 
-/// A door: inputs 0 to 2, the number of the state 3, outputs 4 and 5.
+/// A door: inputs at ports 0 to 2, the number of the state at 3, outputs at 4 and 5.
 const STATES: &str = "{
     closed: {outputs: {speed: 0}, transitions: [
         {to: broken, if: 'max(sqrt(want) - 100, 0)'},
@@ -49,7 +49,7 @@ fn put(node: &mut NodeFixture, port: usize, value: f64) {
     node.put(port, &Real { value });
 }
 
-/// Runs a cycle: the state, and its outputs.
+/// Runs a cycle. Returns the state and the outputs.
 fn cycle(node: &mut NodeFixture) -> (f64, [f64; 2]) {
     node.update().expect("goes on");
     let get = |port| node.get::<Real>(port).expect("writes in every cycle").value;
@@ -61,7 +61,7 @@ fn cycle(node: &mut NodeFixture) -> (f64, [f64; 2]) {
 fn it_goes_where_the_first_guard_that_holds_leads() {
     let mut node = door();
     put(&mut node, WANT, 0.7);
-    // 3 ms from the first cycle on.
+    // 3 ms, counted from the first cycle.
     for _ in 0..3 {
         assert_eq!(cycle(&mut node), (CLOSED, [0.0, 0.0]));
     }
@@ -133,8 +133,8 @@ fn a_state_may_be_a_fault_and_so_is_a_formula_that_is_not_finite() {
     assert_eq!(fault.text(), text);
 }
 
-/// What is said of a machine with input `a` and output `out`, and the piece of the spec to which
-/// that points: the one that the path leads to, or the key of it.
+/// The error for a machine with input `a` and output `out`, and the piece of the spec to which the
+/// error points: the item that its path leads to, or the key of that item.
 fn refused(states: &str, initial: &str) -> (String, Item, Option<Span>) {
     let given = [("inputs", "[a]"), ("outputs", "[out]"), ("initial", initial), ("states", states)];
     let node = alone(&INFO, &given, "").unwrap_or_else(|bad| panic!("{bad}"));
@@ -151,7 +151,7 @@ fn refused(states: &str, initial: &str) -> (String, Item, Option<Span>) {
     (fault.text().to_owned(), parameters.yaml("states").clone(), fault.span())
 }
 
-/// States that are refused, and what is said of them.
+/// States that are refused, and the error.
 const REFUSED: &[(&str, &str)] = &[
     (
         "x",

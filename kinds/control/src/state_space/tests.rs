@@ -8,7 +8,8 @@ use crate::testing::{fixture, hold, reference};
 
 const PERIOD_S: f64 = 1e-3;
 
-/// Two inputs, two outputs, feed-through; stable as a change per second, and as a next state.
+/// Two inputs, two outputs and feed-through. The matrices are stable in continuous and in discrete
+/// time.
 const A: &str = "[[-0.5, 0.4, 0], [-0.4, -0.5, 0.1], [0, 0.2, -0.8]]";
 const B: &str = "[[1, 0], [0.5, -2], [0, 1e-1]]";
 const C: &str = "[[1, 0, 0], [0.25, -1, 3]]";
@@ -26,7 +27,7 @@ fn made(given: &[(&'static str, String)]) -> Result<NodeFixture, Fault> {
     fixture(&NODE, &given)
 }
 
-/// The same but for this.
+/// The system of `two_by_two`, with another text for one parameter.
 fn with(name: &str, text: &str) -> Result<NodeFixture, Fault> {
     let mut given = two_by_two("continuous");
     given.iter_mut().find(|row| row.0 == name).expect("is given").1 = text.into();
@@ -71,7 +72,7 @@ fn lost_periods_pass_for_what_is_continuous_only() {
             node.put(0, &Real { value: 7.0 });
             node.update().expect("goes on");
         }
-        // Lost periods belong to the inputs before; these are seen one cycle later.
+        // The inputs before the lost periods apply to them. The new inputs show one cycle later.
         lost.cycle.skipped = 3;
         lost.put(0, &Real { value: -100.0 });
         lost.update().expect("goes on");
@@ -85,7 +86,7 @@ fn feed_through_is_seen_at_once_and_the_rest_one_cycle_later() {
     let mut node = made(&two_by_two("continuous")).expect("makes");
     node.put(1, &Real { value: 8.0 });
     node.update().expect("goes on");
-    // c initial + d u
+    // The outputs are c initial + d u.
     assert_eq!(outputs(&node), [1.0 + 4.0, 0.25 + 2.0 + 1.5]);
     node.update().expect("goes on");
     assert!((outputs(&node)[1] - 3.75).abs() > 1e-3, "{:?}", outputs(&node));
@@ -108,7 +109,7 @@ fn ports_and_matrices_may_be_fewer() {
     assert_eq!(node.get::<Real>(1), Some(Real { value: 2.0 }));
 }
 
-/// A parameter, a value that does not fit, and what is said of it.
+/// A parameter, a value that does not fit, and the error.
 const REFUSED: &[(&str, &str, &str)] = &[
     ("outputs", "[]", "outputs is empty, expected 1 to 8 names; name what c gives"),
     (

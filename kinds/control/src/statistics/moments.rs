@@ -1,9 +1,9 @@
-//! Mean and spread of numbers: one by one, joined, and of the last so many.
+//! Mean and spread of numbers: added one by one, joined, and over a moving window.
 
-/// What is kept of some numbers.
+/// The moments of some numbers.
 #[derive(Clone, Copy)]
 pub(super) struct Moments {
-    /// How many; whole.
+    /// Count of the numbers; always whole.
     count: f64,
     mean: f64,
     /// The sum of the squares of their distances from the mean.
@@ -13,11 +13,11 @@ pub(super) struct Moments {
 }
 
 impl Moments {
-    /// Of no number.
+    /// The moments of no number.
     pub(super) const NONE: Moments =
         Moments { count: 0.0, mean: 0.0, squares: 0.0, min: f64::INFINITY, max: f64::NEG_INFINITY };
 
-    /// One more; by Welford.
+    /// Adds a number, by Welford's method.
     #[inline]
     pub(super) fn add(&mut self, value: f64) {
         self.count += 1.0;
@@ -28,7 +28,7 @@ impl Moments {
         self.max = self.max.max(value);
     }
 
-    /// Of those of both; by Chan, Golub and LeVeque.
+    /// The moments of both sets together, by Chan, Golub and LeVeque.
     #[inline]
     fn join(self, other: Moments) -> Moments {
         if self.count == 0.0 {
@@ -46,7 +46,7 @@ impl Moments {
         }
     }
 
-    /// Mean, least, greatest, root of the mean square, standard deviation; of one number or more.
+    /// Mean, least, greatest, root mean square, standard deviation, of one number or more.
     #[inline]
     pub(super) fn figures(&self) -> [f64; 5] {
         let spread = self.squares / self.count;
@@ -55,28 +55,29 @@ impl Moments {
     }
 }
 
-/// The last so many numbers, in blocks of half as many: the block that fills, the full one before
-/// it, and of the one before that the end.
+/// The moments of the last `length` numbers. The numbers form blocks of half that length: the block
+/// being filled, the full block before it, and the end of the block before that.
 ///
-/// While a block fills, the ends of the full one are summed backwards, one longer in each step:
-/// when they are needed, in the next block, all are there.
+/// While a block fills, the moments of the ends of the full block are summed backwards, one number
+/// longer in each step. When they are needed, in the next block, all of them are there.
 pub(super) struct MomentWindow {
     length: usize,
     /// Half of the length, rounded up.
     block: usize,
-    /// The numbers of the block that fills and of the full one, at `side` and opposite.
+    /// The numbers of the block being filled, at `side`, and of the full block, at the opposite
+    /// side.
     values: [Box<[f64]>; 2],
-    /// Of the last numbers of a block, from an index on: of the full one, as far as they are
-    /// summed, at `side`; of the one before it opposite.
+    /// Moments of the last numbers of a block, from an index on. At `side` those of the full block,
+    /// as far as they are summed; at the opposite side those of the block before it.
     ends: [Box<[Moments]>; 2],
     side: usize,
     /// How many numbers are in the block that fills.
     filled: usize,
-    /// Of these.
+    /// Moments of the block being filled.
     filling: Moments,
-    /// Of the full block.
+    /// Moments of the full block.
     full: Moments,
-    /// Of its longest end so far.
+    /// Moments of the longest end of the full block that is summed so far.
     end: Moments,
     has_full: bool,
     has_last: bool,
@@ -103,13 +104,13 @@ impl MomentWindow {
         }
     }
 
-    /// Forgets all.
+    /// Forgets all numbers.
     pub(super) fn clear(&mut self) {
         (self.filled, self.has_full, self.has_last) = (0, false, false);
         (self.filling, self.full, self.end) = (Moments::NONE, Moments::NONE, Moments::NONE);
     }
 
-    /// Takes a number; what is to be said of the last ones.
+    /// Adds a number. Returns the moments of the window.
     pub(super) fn add(&mut self, value: f64) -> Moments {
         if self.filled == self.block {
             (self.has_last, self.has_full) = (self.has_full, true);
@@ -128,12 +129,12 @@ impl MomentWindow {
         self.before().join(self.filling)
     }
 
-    /// Of those of the window that came before the block that fills.
+    /// The moments of the numbers in the window before the block being filled.
     fn before(&self) -> Moments {
         let wanted = self.length - self.filled;
         match wanted.checked_sub(self.block) {
             Some(past) => self.end_of(self.side ^ 1, past, self.has_last).join(self.full),
-            // Of an odd length, when the block is full: all but one of the block before.
+            // If the length is odd and the block is full: all numbers but one of the block before.
             None => self.end_of(self.side, wanted, self.has_full),
         }
     }

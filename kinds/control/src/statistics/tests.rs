@@ -1,4 +1,4 @@
-//! Held against numpy, and against itself after great numbers.
+//! `statistics` against numpy, and against itself after great numbers.
 
 use serde_json::json;
 use sinew_core::NodeFixture;
@@ -32,7 +32,7 @@ fn windows_of_all_sorts_are_as_numpy_says() {
     for window in [0, 1, 2, 3, 4, 5, 7, 8, 100, 255, 699, 700, 701, 65_536] {
         let mut node = statistics(window);
         let ours: Vec<_> = values.iter().map(|&value| say(&mut node, value)).collect();
-        // One figure at a time: each is held against its own greatest.
+        // One case for each figure: each is compared within the scale of its own greatest value.
         for (at, figure) in ["mean", "min", "max", "rms", "std"].into_iter().enumerate() {
             let ours = ours.iter().map(|all| all[at]).collect();
             cases.push((json!({"window": window, "figure": figure, "values": values}), ours));
@@ -43,7 +43,7 @@ fn windows_of_all_sorts_are_as_numpy_says() {
 
 #[test]
 fn a_small_spread_far_from_zero_is_not_lost() {
-    // Of squares of 1e12 the sums of a simple method hold nothing smaller than 1e-4.
+    // With squares of 1e12 the sums of a simple method cannot hold anything smaller than 1e-4.
     let values: Vec<_> = walk(500).iter().map(|value| 1e6 + value * 1e-4).collect();
     for window in [0, 64] {
         let mut node = statistics(window);

@@ -1,21 +1,23 @@
-//! Profiles, one after the other: each begins in the state that the one before has come to.
+//! Motion profiles, one after the other: each begins in the state at which the one before is left.
 //!
-//! Ruckig compares with fixed bounds such as 1e-8, whatever the unit. So it is asked in units in
-//! which the greatest velocity is 1 and the time to reach it about 1, and from where the axis is.
+//! Ruckig compares with fixed bounds such as 1e-8, whatever the unit is. So it is called in units
+//! in which the greatest velocity is 1 and the time to reach it about 1, and with the position of
+//! the axis as the origin.
 
 use rsruckig::prelude::{
     ControlInterface, DataArrayOrVec, InputParameter, Ruckig, ThrowErrorHandler, Trajectory,
 };
 
-/// The longest way that Ruckig is asked for, in its units, where 1 is about the way to the greatest
-/// velocity: past some 1e8 it finds no profile, as its arithmetic has too few digits.
+/// The longest way that Ruckig is asked for, in its units. 1 is about the way that the axis takes
+/// to its greatest velocity. Past some 1e8 Ruckig finds no profile, as its arithmetic has too few
+/// digits.
 const FAR: f64 = 1e7;
 
-/// So many times past its limits, which were set while it moved, it brakes before it goes anywhere:
-/// Ruckig has too few digits for the ways from there.
+/// If limits change in motion and the axis is then this many times past them, it first brakes to
+/// rest: Ruckig has too few digits to plan a way from such a state.
 const WILD: f64 = 10.0;
 
-/// What an axis may do, in its unit.
+/// What an axis may do, in the unit of the axis.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct AxisLimits {
     /// Per s.
@@ -29,7 +31,7 @@ pub(super) struct AxisLimits {
 /// Where an axis shall come to rest.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Goal {
-    /// Where it begins, at rest.
+    /// The place where it began, at rest. It has not moved yet.
     Begin,
     /// In this place.
     Place(f64),
@@ -37,16 +39,16 @@ enum Goal {
     Anywhere,
 }
 
-/// The motion of an axis. Only [`AxisMotion::new`] allocates, and Ruckig where it says that it
-/// finds no profile, which no way up to [`FAR`], and no limits up to 1e4 times as great or as small
-/// as those before, have made it do.
+/// The motion of an axis. Only [`AxisMotion::new`] allocates, and Ruckig does where it finds no
+/// profile. That has not happened with any way up to [`FAR`], nor with any limits up to 1e4 times
+/// as great or as small as those before.
 pub(super) struct AxisMotion {
     limits: AxisLimits,
     ruckig: Ruckig<1, ThrowErrorHandler>,
     input: InputParameter<1>,
-    /// The one under way, in Ruckig's units.
+    /// The present profile, in Ruckig's units.
     profile: Trajectory<1>,
-    /// Where the next one is made.
+    /// Buffer for the next profile.
     next: Trajectory<1>,
     /// The units of way and time.
     way: f64,
@@ -54,12 +56,12 @@ pub(super) struct AxisMotion {
     goal: Goal,
     /// Where the profile begins, in the unit of the axis.
     begin: f64,
-    /// Since the profile began.
+    /// Time since the profile began.
     passed_s: f64,
 }
 
 impl AxisMotion {
-    /// At rest.
+    /// An axis at rest.
     pub(super) fn new(limits: AxisLimits, position: f64) -> AxisMotion {
         let mut motion = AxisMotion {
             limits,
@@ -77,10 +79,10 @@ impl AxisMotion {
         motion
     }
 
-    /// The units that follow from the limits.
+    /// Derives the units from the limits.
     fn take_units(&mut self) {
         let AxisLimits { velocity, acceleration, jerk } = self.limits;
-        // With a small jerk the greatest acceleration is never met.
+        // With a small jerk the axis never meets its greatest acceleration.
         let time_s = (velocity / acceleration).max((velocity / jerk).sqrt());
         self.input.max_velocity[0] = 1.0;
         self.input.max_acceleration[0] = acceleration * time_s / velocity;
@@ -88,9 +90,9 @@ impl AxisMotion {
         (self.way, self.time_s) = (velocity * time_s, time_s);
     }
 
-    /// Goes on to its goal within other limits, from the state that it has; it brakes if the goal
-    /// is too far away for them, or it is too fast. Whether there is a profile; if not, nothing is
-    /// as it should be.
+    /// Continues from the present state to its goal within other limits. It brakes if the goal is
+    /// too far away for these limits, or the axis too fast. Returns whether there is a profile; if
+    /// not, the motion is invalid.
     pub(super) fn limit(&mut self, limits: AxisLimits) -> bool {
         if self.limits == limits {
             return true;
@@ -103,13 +105,14 @@ impl AxisMotion {
         self.goal == Goal::Begin || self.plan(self.goal, state) || self.plan(Goal::Anywhere, state)
     }
 
-    /// Turns to a place, if it is not on its way there. Whether there is a profile; if not, it goes
-    /// on as before.
+    /// Turns to a place, unless it is already on its way there. Returns whether there is a profile;
+    /// if not, the motion goes on as before.
     pub(super) fn go(&mut self, place: f64) -> bool {
         self.turn(Goal::Place(place))
     }
 
-    /// Comes to rest as soon as it may. As above.
+    /// Comes to rest as soon as the limits allow. Returns whether there is a profile; if not, the
+    /// motion goes on as before.
     pub(super) fn brake(&mut self) -> bool {
         self.turn(Goal::Anywhere)
     }
@@ -122,15 +125,15 @@ impl AxisMotion {
         self.plan(goal, [position, velocity, acceleration])
     }
 
-    /// A profile to a goal: from a position in the unit of the axis, with a velocity and an
-    /// acceleration in those of Ruckig.
+    /// Plans a profile to a goal: from a position in the unit of the axis, with a velocity and an
+    /// acceleration in Ruckig's units.
     fn plan(&mut self, goal: Goal, [position, velocity, acceleration]: [f64; 3]) -> bool {
         let most = self.input.max_acceleration[0];
         self.input.current_velocity[0] = velocity;
         self.input.current_acceleration[0] = acceleration;
         self.input.control_interface = match goal {
             Goal::Place(place) => {
-                // Once its acceleration is gone.
+                // The speed that it reaches until its acceleration is zero.
                 let speed = velocity.abs() + acceleration.powi(2) / 2.0 / self.input.max_jerk[0];
                 let is_wild = speed > WILD || acceleration.abs() > WILD * most;
                 if is_wild || (place - position).abs() * speed.max(1.0) > FAR * self.way {
@@ -140,8 +143,8 @@ impl AxisMotion {
                 ControlInterface::Position
             }
             Goal::Begin | Goal::Anywhere => {
-                // It may brake as hard as it does already: on the way down to a limit Ruckig misses
-                // it by a last digit at times, and finds nothing from there.
+                // It may brake as hard as it already does: while it brakes down to a limit, Ruckig
+                // at times misses the limit by the last digit, and finds no profile from there.
                 if velocity * acceleration < 0.0 {
                     self.input.max_acceleration[0] = most.max(acceleration.abs());
                 }
@@ -158,12 +161,12 @@ impl AxisMotion {
         is_found
     }
 
-    /// Goes on by a time.
+    /// Lets this time pass.
     pub(super) fn advance(&mut self, time_s: f64) {
         self.passed_s += time_s;
     }
 
-    /// Until it rests.
+    /// Time until it rests.
     pub(super) fn left_s(&self) -> f64 {
         (self.profile.duration * self.time_s - self.passed_s).max(0.0)
     }

@@ -1,5 +1,5 @@
-//! How `trajectory` moves: against numerical differences, and against the closed form of the time
-//! that a double-S profile takes.
+//! Tests how `trajectory` moves: against numerical differences, and against the closed form of the
+//! time that a double-S profile takes.
 
 use std::path::Path;
 
@@ -31,7 +31,7 @@ fn has_arrived(node: &NodeFixture) -> bool {
     node.get::<Flag>(ARRIVED).expect("written").value.get()
 }
 
-/// Cycles until it is where it was sent.
+/// Counts the cycles until the axis has arrived at its target.
 fn cycles_to(node: &mut NodeFixture, target: f64) -> usize {
     node.put(TARGET, &Real { value: target });
     let is_there = |_: &usize| {
@@ -44,11 +44,12 @@ fn cycles_to(node: &mut NodeFixture, target: f64) -> usize {
     (1..2_000_000).find(is_there).expect("it arrives")
 }
 
-/// Holds what it says against its limits, by differences to the cycle before.
+/// Checks the outputs against the limits, by differences to the cycle before.
 struct Watch {
     bounds: Bounds,
     before: [f64; 3],
-    /// Position and velocity are rounded: so much of the unit does not count.
+    /// Position and velocity are rounded: differences up to this, in the unit of the axis, do not
+    /// count.
     rounding: f64,
 }
 
@@ -69,7 +70,8 @@ impl Watch {
             let most = most * (1.0 + 1e-9) + rounding;
             assert!(is.abs() <= most, "{is} with {most}: {now:?} after {:?}", self.before);
         }
-        // That the three belong together: the mean of the velocities is the way, but for the jerk.
+        // The three outputs belong together: the mean of the velocities is the way, except for the
+        // jerk.
         let mean = f64::midpoint(velocity, self.before[1]);
         let bend = jerk_max * PERIOD_S * PERIOD_S / 4.0;
         assert!((change(0) - mean).abs() <= bend + off, "{position}: {} and {mean}", change(0));
@@ -150,7 +152,7 @@ fn it_goes_around_its_waypoints_and_rests_in_each() {
             _ => {}
         }
     }
-    // Arrived, 5 more; the second waypoint is there already.
+    // The cycle of arrival and 5 of dwell. The second waypoint equals the first, so it adds 6 more.
     let expected = [(0.2, 12), (-0.1, 6)];
     assert!(
         rests.len() > 4 && rests.iter().zip(expected.iter().cycle()).all(|(is, it)| is == it),
@@ -273,7 +275,8 @@ fn a_cycle_does_not_allocate() {
     assert_eq!(counted.count_total, 0);
 }
 
-/// Ratios of its limits, ways and moments to turn, in the units in which Ruckig is asked.
+/// Varies the ratios of the limits, the ways and the moments to turn, in the units in which Ruckig
+/// is called.
 #[test]
 fn every_target_within_reach_has_a_profile() {
     let mut random = fastrand::Rng::with_seed(99);
@@ -291,7 +294,7 @@ fn every_target_within_reach_has_a_profile() {
     }
 }
 
-/// From limits to others, up to ten thousand times as great or as small.
+/// Changes limits to others, up to ten thousand times as great or as small.
 #[test]
 fn every_change_of_limits_in_motion_has_a_profile() {
     let mut random = fastrand::Rng::with_seed(98);

@@ -59,7 +59,7 @@ fn it_rings_at_its_frequency_and_keeps_its_momentum_without_friction() {
         crossings += i32::from((motor - load).signum() != before.signum());
         before = motor - load;
     }
-    // sqrt(10 (1 / 2e-4 + 1 / 8e-4)) = 250 rad/s
+    // The frequency is sqrt(10 (1 / 2e-4 + 1 / 8e-4)) = 250 rad/s.
     let expected = 10.0 * 250.0 / std::f64::consts::PI;
     assert!((f64::from(crossings) - expected).abs() < 2.0, "{crossings} of {expected:.1}");
 }
@@ -77,7 +77,8 @@ fn off_brings_it_to_rest_and_a_twisted_shaft_is_not_at_rest() {
         assert!(!node.at_rest() || is_still && (motor - load).abs() < 0.01 / 250.0);
     }
     assert!(node.at_rest(), "{:?}", shown(&node));
-    // Held against each other by both torques it stands, but would ring.
+    // With both torques against each other it stands still, but would oscillate if they were
+    // removed.
     for _ in 0..8000 {
         cycle(&mut node, 1.0, 1.0);
     }

@@ -1,4 +1,4 @@
-//! A graph of this repository on a single thread, with a probe that keeps what nodes say.
+//! A graph of this repository on a single thread, with a probe that records what nodes write.
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -46,13 +46,13 @@ fn make(_: &Parameters<'_>) -> Result<Box<dyn Node>, Fault> {
     Ok(Box::new(Probe))
 }
 
-/// The text of the graph `axis`, or of another, as a user runs it.
+/// The text of the graph with this name, as a user runs it.
 pub(crate) fn text(name: &str) -> String {
     let path = format!("{}/../../graphs/{name}/{name}.yaml", env!("CARGO_MANIFEST_DIR"));
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// The text with other words for some that stand in it once.
+/// The text after these replacements. Each text to be replaced must occur once.
 pub(crate) fn edited(text: &str, edits: &[(&str, &str)]) -> String {
     edits.iter().fold(text.to_owned(), |text, (from, to)| {
         assert_eq!(text.matches(from).count(), 1, "'{from}' stands once in:\n{text}");
@@ -60,9 +60,9 @@ pub(crate) fn edited(text: &str, edits: &[(&str, &str)]) -> String {
     })
 }
 
-/// What the inputs of the node 'probe' were in each cycle of 1 ms. Control and plant share a
-/// thread, and nobody looks on. Each of `links` is a link, as it stands in the text, and the input
-/// of the probe to which the same output goes too.
+/// The inputs of the node 'probe' in each cycle of 1 ms. Control and plant share a thread, and the
+/// dashboard is left out. Each of `links` is a link as it is written in the text, and the input of
+/// the probe to which the same output goes too.
 pub(crate) fn run(text: &str, links: &[(&str, &str)], cycles: u64) -> Vec<Row> {
     let fused = edited(
         text,
@@ -93,8 +93,8 @@ pub(crate) fn run(text: &str, links: &[(&str, &str)], cycles: u64) -> Vec<Row> {
     SEEN.take()
 }
 
-/// Where number 0 of the rows stays as it is, for more cycles than `least`: in which cycles, and
-/// what it is.
+/// The cycles in which number 0 of the rows stays the same for more than `least` cycles, with that
+/// number.
 pub(crate) fn rests(seen: &[Row], least: usize) -> Vec<(Range<usize>, f64)> {
     let mut rests = Vec::new();
     let mut from = 0;

@@ -18,7 +18,7 @@ const COMMANDS: [(&str, &str); 7] = [
     ("fault reset", "^xxxx"),
 ];
 
-/// What leads from state to state: a command, or what the drive finds by itself.
+/// The cause of a transition: a command, or an event in the drive itself.
 #[derive(Clone, Copy, Debug)]
 enum Cause {
     Command(&'static str),
@@ -28,7 +28,7 @@ use Cause::{Command, Event as Own};
 
 /// The transitions. 0 leads into the first state. 12 and 16 depend on the quick stop option code
 /// (605Ah): with 1 to 4 the drive goes on to `switch on disabled`, with 5 to 8 it stays and may be
-/// enabled again. This drive has 2, so 16 is not among them.
+/// enabled again. This drive has 2, so it has no transition 16.
 const TRANSITIONS: [(u8, DriveState, Cause, DriveState); 19] = [
     (1, NotReadyToSwitchOn, Own(DriveEvent::Booted), SwitchOnDisabled),
     (2, SwitchOnDisabled, Command("shutdown"), ReadyToSwitchOn),
@@ -47,9 +47,9 @@ const TRANSITIONS: [(u8, DriveState, Cause, DriveState); 19] = [
     (12, QuickStopActive, Own(DriveEvent::Stopped), SwitchOnDisabled),
     (14, FaultReactionActive, Own(DriveEvent::Stopped), Fault),
     (15, Fault, Command("fault reset"), SwitchOnDisabled),
-    // "Switch on" with bit 3 set: 3, and from there 4 by itself.
+    // "Switch on" with bit 3 set: transition 3, and from there 4 by itself.
     (3, ReadyToSwitchOn, Command("enable operation"), OperationEnabled),
-    // No transition of its own: a drive in a fault that finds another one stays.
+    // Not a transition: a drive in a fault that finds another fault stays there.
     (13, Fault, Own(DriveEvent::Faulted), Fault),
 ];
 
@@ -65,7 +65,7 @@ const STATUS: [(DriveState, &str); 8] = [
     (Fault, "0xx1000"),
 ];
 
-/// The words of the master, named by the standard.
+/// The control words of the master, with their names in the standard.
 const WORDS: [(u16, &str); 6] = [
     (control::DISABLE_VOLTAGE, "disable voltage"),
     (control::QUICK_STOP, "quick stop"),
@@ -75,7 +75,7 @@ const WORDS: [(u16, &str); 6] = [
     (control::FAULT_RESET, "fault reset"),
 ];
 
-/// Whether bits are as the pattern says; `^` is a one that was none in `before`.
+/// Whether bits fit the pattern; `^` is a one that was zero in `before`.
 fn fits(pattern: &str, bits: &[u16], word: u16, before: u16) -> bool {
     pattern.bytes().zip(bits).all(|(sign, &bit)| {
         let [now, then] = [word, before].map(|word| word >> bit & 1 == 1);
@@ -120,7 +120,7 @@ fn every_event_in_every_state_does_what_the_table_says() {
                 Own(other) => (*from, *other) == (state, event),
                 Command(_) => false,
             });
-            // 13 leads from every other state.
+            // 13 leads here from every other state.
             let otherwise = if event == DriveEvent::Faulted { FaultReactionActive } else { state };
             assert_eq!(
                 state.after(event),
@@ -161,7 +161,7 @@ fn the_master_sends_the_commands_that_it_means() {
 #[test]
 fn the_master_leads_every_state_up_by_transitions_of_the_table() {
     for start in DriveState::ALL {
-        // A reset that is already in the word before needs an edge first.
+        // If the word before already has the reset bit, an edge is needed first.
         for first in [control::DISABLE_VOLTAGE, control::FAULT_RESET, control::ENABLE_OPERATION] {
             let (mut state, mut before, mut words) = (start, first, 0);
             while state != OperationEnabled {

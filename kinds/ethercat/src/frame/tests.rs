@@ -1,4 +1,4 @@
-//! The frame against bytes written by hand from the standard.
+//! The frame against bytes that were written by hand from the standard.
 
 use std::string::ToString;
 

@@ -48,7 +48,7 @@ static INFO: Kind = Kind {
 
 const OUT: usize = 2;
 
-/// So many lines wait for a writer at most, with so many bytes; one more fails with 503.
+/// Most lines that wait for a writer, and most bytes of these; one more fails with 503.
 const WAITING_MAX: usize = 4096;
 const WAITING_BYTES_MAX: usize = 64 << 20;
 /// Longest line, in bytes.
@@ -124,7 +124,7 @@ impl Append {
     }
 }
 
-/// The only one who writes to a file, and those who wait for it.
+/// The only writer of a file, and the lines that wait for it.
 struct Writer {
     path: PathBuf,
     /// `None` before the first line, and after a failure.
@@ -136,7 +136,7 @@ struct Writer {
 struct Line {
     jobs: Vec<Job>,
     bytes: usize,
-    /// A piece of work in the pool will look at it.
+    /// A piece of work in the pool will write these lines.
     is_served: bool,
 }
 
@@ -171,7 +171,7 @@ impl Writer {
         answered.await.unwrap_or_else(|_| Err(Error::new("the writer's thread has failed")))
     }
 
-    /// Lets a thread write what waits, until nothing does.
+    /// Lets a thread write the waiting lines, until none waits.
     fn serve(self: &Arc<Writer>, pool: &Pool) {
         let (writer, again) = (Arc::clone(self), pool.clone());
         let work = move || {
@@ -181,7 +181,7 @@ impl Writer {
                 writer.serve(&again);
             }
         };
-        // It is in the pool's queue after one look, and nobody waits for its end.
+        // One poll puts the work into the pool's queue; nobody waits for its end.
         if let Some(Err(error)) = pool.run(work).now_or_never() {
             for job in self.next(true) {
                 let _ = job.answer.send(Err(error.clone()));
@@ -189,7 +189,8 @@ impl Writer {
         }
     }
 
-    /// Those who wait. Nobody serves them any more if there are none, or if these are the last.
+    /// Takes the waiting lines. If there are none, or if these are the last, the work that serves
+    /// them ends.
     fn next(&self, are_last: bool) -> Vec<Job> {
         let mut line = lock(&self.line);
         let jobs = std::mem::take(&mut line.jobs);
@@ -199,7 +200,7 @@ impl Writer {
     }
 
     fn answer(&self, jobs: Vec<Job>) {
-        // A flow that was cancelled while it waited: nothing was done, and nothing is.
+        // Lines of flows that were cancelled while they waited are left out.
         let jobs: Vec<Job> = jobs.into_iter().filter(|job| !job.answer.is_closed()).collect();
         let done = self.put(&jobs).map_err(|error| {
             let path = self.path.display();
@@ -207,7 +208,7 @@ impl Writer {
             Error::new(text).with_status(507)
         });
         for job in jobs {
-            // A flow that was cancelled hears nothing.
+            // An error means that the flow was cancelled.
             let _ = job.answer.send(done.clone());
         }
     }
@@ -226,7 +227,8 @@ impl Writer {
             if jobs.iter().any(|job| job.syncs) { file.sync_data() } else { Ok(()) }
         };
         if let Err(error) = write() {
-            // Half a line would spoil the next one. If this fails too, the next opening ends it.
+            // Half a line would spoil the next one. If this fails too, the next `open` ends that
+            // line.
             let _ = file.set_len(len);
             return Err(error);
         }
@@ -235,7 +237,7 @@ impl Writer {
     }
 }
 
-/// Opens a file to write at its end; a line that a kill has cut off gets an end.
+/// Opens a file to write at its end. A last line that a kill has cut off is ended first.
 fn open(path: &Path) -> io::Result<File> {
     let mut file = File::options().read(true).append(true).create(true).mode(0o600).open(path)?;
     let len = file.metadata()?.len();
@@ -250,7 +252,7 @@ fn open(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Nothing is left half done under it.
+/// A poisoned lock is still good: a panic under it leaves nothing half done.
 fn lock<T>(place: &Mutex<T>) -> MutexGuard<'_, T> {
     place.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -271,7 +273,7 @@ mod tests {
             "- {{kind: begin, name: begin, ports: {{out: [{{name: a, port: in}}]}}}}\n\
              - {{kind: append, name: a, {parameters}}}"
         );
-        // As in a run: 'sinew test' changes no file.
+        // Resources as in a run, because 'sinew test' changes no file.
         let resources = Resources::default();
         let made = FlowFixture::with_sites(&plan(&text), &table(), folder, |_, site| {
             site.resources = resources.clone();
@@ -279,7 +281,7 @@ mod tests {
         made.unwrap_or_else(|refusals| panic!("{refusals:?}"))
     }
 
-    /// What stands in the file `out` after these packets, or the first error's status.
+    /// The content of the file `out` after these packets, or the first error's status.
     fn written(parameters: &str, packets: &[Value]) -> Result<String, u16> {
         let folder = tempdir().expect("a folder");
         let path = folder.path().join("out");
@@ -307,7 +309,7 @@ mod tests {
         let fields = ["a,b", "say \"x\"", "two\r\nlines", "", "plain"];
         let rows = [Value::list(fields.map(Value::text)), Value::list([Value::text("")])];
         let text = written("as: csv", &rows).expect("rows");
-        // Against a reader that is not ours.
+        // Checked with a reader that is not ours.
         let text = text.strip_prefix("cut\n").expect("the line that was cut off");
         let mut reader = csv_core::Reader::new();
         let (mut bytes, mut ends) = ([0; 200], [0; 10]);

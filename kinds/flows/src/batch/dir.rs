@@ -66,12 +66,12 @@ static INFO: Kind = Kind {
 };
 
 const OUT: usize = 0;
-/// So many files are looked at; more come when these have gone.
+/// Most files that are looked at; more come when these have gone.
 const FILES_MAX: usize = 10_000;
-/// So many files of one name may be in a folder for those that are done.
+/// Most files of one name in a folder that files are moved to.
 const NAMES_MAX: usize = 10_000;
 
-/// What the spec says.
+/// The node as the spec gives it.
 struct Dir {
     folders: Arc<Folders>,
     quiet: Duration,
@@ -81,7 +81,7 @@ struct Dir {
 
 struct Folders {
     path: PathBuf,
-    /// The same, as a packet has it.
+    /// The path as it is shown in packets.
     shown: String,
     pattern: Pattern,
     done: PathBuf,
@@ -150,7 +150,7 @@ impl Folders {
             if name.starts_with('.') || !self.pattern.matches(&name) {
                 continue;
             }
-            // One that is gone meanwhile has come too early.
+            // If the file is gone meanwhile, it is left out.
             let Ok(state) = entry.metadata() else { continue };
             if state.is_file() {
                 files.insert(name, State { len: state.len(), changed: state.modified()? });
@@ -162,7 +162,7 @@ impl Folders {
         Ok(files)
     }
 
-    /// Moves a file away, under a name that is free there; `false`: it is to stay.
+    /// Moves a file away, under a name that is free there; `false` if it is to stay.
     fn put_away(&self, name: &str, has_failed: bool) -> Result<bool, String> {
         let to = match (&self.failed, has_failed) {
             (None, true) => return Ok(false),
@@ -184,7 +184,7 @@ impl Folders {
     }
 }
 
-/// By what one sees that a file has changed.
+/// What is compared to see that a file has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct State {
     len: u64,
@@ -195,7 +195,7 @@ struct State {
 struct Seen {
     state: State,
     since: Instant,
-    /// Its flow has begun, and perhaps failed.
+    /// Its flow has begun; the flow may have failed.
     has_come: bool,
 }
 
@@ -223,7 +223,7 @@ impl Opened for Dir {
                     () = watch.changed() => {}
                 }
             }
-            // Those that have begun end; nothing new begins.
+            // Flows that have begun are waited for; no new ones begin.
             while let Some(ended) = open.next().await {
                 coming.end(ended).await;
             }
@@ -233,17 +233,17 @@ impl Opened for Dir {
     }
 }
 
-/// Files on their way.
+/// The files of the folder, and how far each is.
 struct Coming<'a> {
     dir: &'a Dir,
     outlet: Outlet,
     seen: BTreeMap<String, Seen>,
-    /// Why the folder cannot be read, as it was said.
+    /// Why the folder cannot be read, as the log says it.
     failure: Option<String>,
 }
 
 impl Coming<'_> {
-    /// Sees what is there.
+    /// Looks at the files in the folder.
     async fn look(&mut self) {
         let folders = Arc::clone(&self.dir.folders);
         let files = self.outlet.pool().run_slow(move || folders.files()).await;
@@ -251,7 +251,7 @@ impl Coming<'_> {
         let files = match files.and_then(|files| files.map_err(|error| error.to_string())) {
             Ok(files) => files,
             Err(text) => {
-                // Once, and not for each look.
+                // Logged once, and not for each look.
                 if self.failure.as_ref() != Some(&text) {
                     self.outlet.say(format_args!("the folder cannot be read: {text}"));
                 }
@@ -270,7 +270,7 @@ impl Coming<'_> {
         }
     }
 
-    /// The first file that is whole and has not come, if there is room for it.
+    /// The first file that is complete and has not begun a flow, if there is room for one more.
     fn next(&mut self, under_way: &BTreeSet<String>) -> Option<(String, Value)> {
         if under_way.len() >= self.dir.concurrency {
             return None;
@@ -295,14 +295,14 @@ impl Coming<'_> {
         async move { (name, outlet.open(OUT, packet, limits).await) }.boxed_local()
     }
 
-    /// Moves a file away whose reply is back.
+    /// Moves a file away when its reply is back.
     async fn end(&mut self, (name, reply): (String, Reply)) -> String {
         let (folders, moved, has_failed) =
             (Arc::clone(&self.dir.folders), name.clone(), reply.is_err());
         let put_away = move || folders.put_away(&moved, has_failed);
         let said = self.outlet.pool().run_slow(put_away).await.map_err(|error| error.to_string());
         match said.and_then(|said| said) {
-            // What comes under its name is another one.
+            // A later file of this name is another file.
             Ok(true) => drop(self.seen.remove(&name)),
             Ok(false) => {}
             Err(text) => self
@@ -340,7 +340,7 @@ mod tests {
         make(&Parameters::of(&plan, &plan.nodes[0], folder))
     }
 
-    /// Serves until this has happened.
+    /// Serves while `happens` runs.
     fn meanwhile(text: &str, folder: &Path, happens: impl AsyncFnOnce()) {
         let made = FlowFixture::new(&plan(text), &table(), folder);
         let fixture = made.unwrap_or_else(|refusals| panic!("{refusals:?}"));

@@ -1,4 +1,4 @@
-//! `file`: the records of a file, each by itself, with a checkpoint.
+//! `file`: reads the records of a file, one packet each, with a checkpoint.
 
 mod checkpoint;
 mod keeper;
@@ -87,11 +87,12 @@ const OUT: usize = 2;
 const DONE: usize = 3;
 const REJECTED: usize = 4;
 
-/// Between two checkpoints: so much is done again at most after a kill, beside what was under way.
+/// Time between two checkpoints. After a kill at most this much is done again, beside what was
+/// under way.
 const CHECKPOINT_SPACING: Duration = Duration::from_secs(1);
-/// Far away, where there is nothing to save.
+/// A time far away, used if there is nothing to save.
 const FAR: Duration = Duration::from_secs(3600);
-/// Between two lines of the log.
+/// Time between two lines of the log.
 const PROGRESS_SPACING: Duration = Duration::from_secs(5);
 
 struct Files {
@@ -138,7 +139,7 @@ fn make(parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
 impl FlowNode for Files {
     fn attach(&mut self, site: &NodeContext) {
         if site.resources.is_trial() {
-            // A test changes no file.
+            // A trial changes no file.
             self.keeper = None;
         }
         if let Some(keeper) = &mut self.keeper {
@@ -167,7 +168,7 @@ impl Files {
             let text = format!("the path of a file is a text, this is {}", path.sort());
             return Err(Error::new(text).with_status(400));
         };
-        // Before the first look: nothing that comes after it is missed.
+        // Watches before the first look, so that no later change is missed.
         let folder = self.folder.join(path).parent().map(Path::to_owned).unwrap_or_default();
         let watch = self.manner.follows.then(|| FolderWatch::new(&folder));
         let order = Order {
@@ -205,7 +206,8 @@ impl Files {
             has_failed.set(has_failed.get() || matches!(outcome, Outcome::Failed(_)));
             (place, outcome)
         });
-        // In the order of the file: what lies before the last of them is answered.
+        // Outcomes come in the order of the file, so everything before the last of them is
+        // answered.
         let mut elements = pin!(elements.buffered(self.concurrency));
         let mut errors = Vec::new();
         loop {
@@ -234,12 +236,12 @@ impl Files {
             return Outcome::Failed(error);
         }
         let reply = match value {
-            // It lets others have the worker when its flow has had it for long enough.
+            // `call` lets other flows have the worker after a slice of time.
             Ok(value) => at.call(OUT, value).await,
             Err(error) => Err(error),
         };
         let Err(error) = reply else { return Outcome::Done };
-        // Without work left all others would fail, too.
+        // If the flow has no work left, all further elements would fail too.
         if !at.is_linked(REJECTED) || at.flow().work_left() == 0 {
             let text = format!("file '{}', line {number}: {error}", file.name);
             return Outcome::Failed(Error::new(text).with_status(error.status()));
@@ -251,8 +253,8 @@ impl Files {
     }
 }
 
-/// The records that come next; `None` after the last one. Of a file that is followed, none comes
-/// after that as soon as its graph is left, or an element has failed.
+/// The next records; `None` after the last one. A file that is followed ends as soon as its graph
+/// is replaced or the worker stops, or an element has failed.
 async fn more(
     at: At<'_>,
     mut reading: Reading,
@@ -260,7 +262,7 @@ async fn more(
     has_failed: &Cell<bool>,
 ) -> Result<Option<(Vec<Record>, Reading)>, Error> {
     loop {
-        // Also where more comes all the time.
+        // Checked here too, because new records may come all the time.
         if watch.is_some() && at.is_retired() {
             return Ok(None);
         }
@@ -283,21 +285,21 @@ async fn more(
     }
 }
 
-/// How far it is, on the disk and in the log.
+/// Keeps how far the file is read: saves it, and tells it to the log.
 struct Journal<'a> {
     at: At<'a>,
     names: Arc<[String]>,
     kept: Option<KeptAt>,
     /// `None` before the first element of this flow.
     last: Option<(Arc<Known>, FilePlace)>,
-    /// Whether that was not saved yet.
+    /// Whether `last` is not saved yet.
     is_new: bool,
     follows: bool,
     counts: ElementCounts,
     saved: Instant,
     told: Instant,
     begun: Instant,
-    /// Bytes of all files; of those that are done; and where this flow began.
+    /// Bytes of all files; of the files that are done; and the byte at which this flow began.
     bytes: u64,
     bytes_before: u64,
     bytes_begun: u64,
@@ -323,7 +325,7 @@ impl<'a> Journal<'a> {
         }
     }
 
-    /// An element, the next in the order of the file, is answered.
+    /// Notes that the next element in the order of the file is answered.
     fn add(&mut self, place: (Arc<Known>, FilePlace), outcome: &Outcome) {
         if let Some((known, last)) = &self.last
             && (known.at, known.inode) != (place.0.at, place.0.inode)
@@ -338,7 +340,7 @@ impl<'a> Journal<'a> {
         }
     }
 
-    /// Saves and tells, if it is time.
+    /// Saves and logs, if it is time.
     async fn look(&mut self) -> Result<(), Error> {
         if self.told.elapsed() >= PROGRESS_SPACING {
             self.told = Instant::now();
@@ -350,7 +352,7 @@ impl<'a> Journal<'a> {
         Ok(())
     }
 
-    /// When it is to be saved next, if nothing else comes.
+    /// When to save next.
     fn due(&self) -> Instant {
         let has_to = self.is_new && self.kept.is_some();
         if has_to { self.saved + CHECKPOINT_SPACING } else { self.saved + FAR }

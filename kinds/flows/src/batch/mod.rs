@@ -1,4 +1,4 @@
-//! Work that has an end: a flow that is the run, files that are read and written.
+//! Work that has an end: a single flow that makes up the run, and files that are read and written.
 
 pub(crate) mod append;
 pub(crate) mod dir;

@@ -1,4 +1,4 @@
-//! `once`: begins one flow, and ends the run with what comes of it.
+//! `once`: begins one flow, and ends the run with its result.
 
 use std::pin::pin;
 
@@ -38,7 +38,7 @@ static INFO: Kind = Kind {
 };
 
 const OUT: usize = 0;
-/// So much of a reply is told in the log, in characters.
+/// Most characters of a reply that are logged.
 const REPLY_CHARS_MAX: usize = 400;
 
 struct Once {
@@ -72,7 +72,7 @@ impl Opened for Job {
                 reply = &mut flow => reply,
                 () = stop.wait() => {
                     if stop.yields() {
-                        // Its successor ends the run.
+                        // The source that replaces this one ends the run.
                         let _ = flow.await;
                         return Ok(());
                     }
@@ -103,7 +103,7 @@ impl Once {
     }
 }
 
-/// A reply in a line of the log.
+/// A reply as a line of the log shows it.
 fn shown(reply: Option<&Value>) -> String {
     let Some(reply) = reply else { return "nothing".into() };
     let text = reply.to_json().map_or_else(|error| error.to_string(), |json| json.to_string());

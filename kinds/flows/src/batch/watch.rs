@@ -1,5 +1,5 @@
-//! A folder in which something changes: waited for by what the kernel tells (inotify), and by the
-//! clock where it does not, as in folders that another machine serves.
+//! Waits for changes in a folder, by the kernel's events (inotify), and by the clock where there
+//! are no events, as in folders that another machine serves.
 
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -10,16 +10,17 @@ use rustix::io;
 use tokio::io::unix::AsyncFd;
 use tokio::time::{sleep, timeout};
 
-/// How often whoever waits looks, whatever the kernel tells.
+/// Longest time until the waiter looks again, even without an event.
 const LOOK: Duration = Duration::from_millis(500);
-/// So often at most, whatever it tells: a writer of many small pieces wakes nobody for each.
+/// Shortest time between two wake-ups, so that a writer of many small pieces does not cause one for
+/// each.
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// A folder that is watched.
 pub(super) struct FolderWatch(Option<AsyncFd<OwnedFd>>);
 
 impl FolderWatch {
-    /// Watches a folder from now on. Where the kernel has no more watches, the clock must do.
+    /// Watches a folder from now on. If the kernel has no more watches, only the clock is used.
     pub(super) fn new(folder: &Path) -> FolderWatch {
         let open = || -> io::Result<OwnedFd> {
             let events = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC)?;
@@ -41,14 +42,14 @@ impl FolderWatch {
     pub(super) async fn changed(&self) {
         let Some(events) = &self.0 else { return sleep(LOOK).await };
         let told = async {
-            // Nothing can be said of what it cannot read: the clock goes on.
+            // If events cannot be read, only the clock is used.
             let Ok(mut ready) = events.readable().await else { return sleep(LOOK).await };
             sleep(PAUSE).await;
             let mut read = [0; 4096];
             while io::read(events, &mut read).is_ok_and(|len| len > 0) {}
             ready.clear_ready();
         };
-        // It was time to look.
+        // A timeout means that it is time to look.
         let _ = timeout(LOOK, told).await;
     }
 }
@@ -73,7 +74,7 @@ mod tests {
             let begun = Instant::now();
             watch.changed().await;
             assert!(begun.elapsed() >= LOOK, "nothing more has changed");
-            // A folder that is not there.
+            // A folder that does not exist.
             FolderWatch::new(&folder.path().join("none")).changed().await;
         });
     }

@@ -40,7 +40,7 @@ static INFO: Kind = Kind {
     ..FLOW
 };
 
-/// Bytes of a reason. It stands in the log and on the screen.
+/// Most bytes of a reason. It is shown in the log and on the screen.
 const REASON_LEN_MAX: usize = 200;
 
 struct Halt {
@@ -69,7 +69,7 @@ impl Ask for Halt {
     }
 }
 
-/// The reason as it may stand in a line of the log.
+/// The reason, if it may be shown in a line of the log.
 fn reason(value: &Value) -> Result<String, Error> {
     let text = value.as_text().filter(|text| text.len() <= REASON_LEN_MAX);
     let text = text.filter(|text| !text.chars().any(char::is_control));

@@ -15,7 +15,7 @@ use sinew_flow::Error;
 
 use crate::script::{refused, refused_for_now};
 
-/// The core cannot be reached now; whoever asked is told so, and may ask again.
+/// The error that the core cannot be reached now. The caller is told so, and may try again.
 fn unavailable(text: &str) -> Error {
     refused_for_now(503, text, 1)
 }

@@ -40,19 +40,19 @@ static INFO: Kind = Kind {
 const OUT: usize = 1;
 const FROM: usize = 3;
 
-/// While it waits for a message that shows that the core lives, it looks after pauses that grow: an
-/// eighth of what it has waited so far, between these. So many flows that wait for a silent core
-/// cost little, and in a core that runs the first pause is the last.
+/// While `read` waits for a message that shows that the core lives, it looks again and again. Each
+/// pause is an eighth of the time that it has waited so far, but between these two limits. So even
+/// many flows that wait for a silent core cost little, and if the core runs, one pause is enough.
 const PAUSE_MIN: Duration = Duration::from_millis(1);
 const PAUSE_MAX: Duration = Duration::from_millis(20);
 
-/// Shortest `stale_after`: the age of a message is known to the pause between two looks, and a
-/// timer to a millisecond or two.
+/// Shortest `stale_after`. The age of a message is known only up to the pause between two looks,
+/// and a timer is exact to one or two milliseconds.
 const STALE_AFTER_MIN: Duration = Duration::from_millis(5);
 
 struct Read {
     from: Option<MessageInput>,
-    /// `None`: a message never grows stale.
+    /// `None` if a message never grows stale.
     stale_after: Option<Duration>,
 }
 
@@ -81,8 +81,8 @@ impl FlowNode for Read {
 }
 
 impl Read {
-    /// What is to be said of a look. `None`: nobody has looked for a while, so the message may be
-    /// new, or as old as the last look; what comes within 'stale_after' tells.
+    /// What follows from a look. `None` if nobody has looked for a while: the message may then be
+    /// new, or as old as the last look. Whether a message comes within 'stale_after' decides.
     fn judge(&self, looked: Result<Option<LastMessage>, Fault>) -> Option<Result<Value, Error>> {
         let seen = match looked {
             Ok(Some(seen)) => seen,
@@ -113,7 +113,7 @@ impl Read {
     }
 }
 
-/// The pause before the next look, after so long.
+/// The pause before the next look, after waiting for `waited`.
 fn pause(waited: Duration) -> Duration {
     (waited / 8).clamp(PAUSE_MIN, PAUSE_MAX)
 }

@@ -59,7 +59,7 @@ impl Ask for Reset {
     }
 }
 
-/// Whether the core runs, all of it.
+/// Whether all of the core runs.
 fn runs(status: &Status) -> bool {
     let mut core = status.domains.iter().filter(|domain| domain.role == DomainRole::Realtime);
     status.phase == Phase::Running && core.all(|domain| domain.state == DomainState::Running)

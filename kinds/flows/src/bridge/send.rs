@@ -1,4 +1,5 @@
-//! `send`: a command into a mailbox of the core, checked and never waited for.
+//! `send`: puts a command into a mailbox of the core. The command is checked, and `send` never
+//! waits for the core.
 
 mod fields;
 
@@ -47,7 +48,7 @@ const TO: usize = 3;
 struct Send {
     to: Vec<MessageOutput>,
     value: Template,
-    /// The field that numbers the messages.
+    /// The field that gets the number of the message.
     count: Option<ByteString>,
 }
 
@@ -97,12 +98,12 @@ impl Send {
             Some(field) => &with_number(ty, value, field, number)?,
             None => value,
         };
-        // Who asked may see it: it says what the interface is, and nothing of the inside.
+        // The caller may see this error: it describes the interface, and nothing internal.
         to_message(ty, numbered).map_err(|error| refused(error.status(), error.text()))
     }
 }
 
-/// The value with its number; as much of that as the field can hold.
+/// The value with its number, wrapped to what the field can hold.
 fn with_number(
     ty: &MessageType,
     value: &Value,

@@ -1,4 +1,4 @@
-//! `set_parameters`: parameters of the core, set while it runs.
+//! `set_parameters`: sets parameters of the core while it runs.
 
 use bytestring::ByteString;
 use sinew_control::{Answer, Request, SETTINGS_MAX, Tunable};
@@ -54,7 +54,7 @@ fn make(parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
     asks(SetParameters { allowed, values, save: parameters.bool("save") })
 }
 
-/// Why this cannot be set in the node's graph, if it cannot.
+/// Why the parameter `name` cannot be set in the node's graph; `None` if it can.
 fn unknown(parameters: &Parameters<'_>, name: &str) -> Option<Refusal> {
     let (plan, _) = parameters.home?;
     let refuse =
@@ -63,7 +63,8 @@ fn unknown(parameters: &Parameters<'_>, name: &str) -> Option<Refusal> {
         return refuse(format!("'{name}' names no parameter"), "write NODE.PARAMETER".into());
     };
     let Some(found) = plan.nodes.iter().position(|row| row.name == node) else {
-        // Of a faulty graph it may be missing only because it is faulty itself, which is said.
+        // In a faulty graph the node may be missing only because it is faulty itself, which is
+        // already reported.
         let follows = plan.left_out.iter().flatten().any(|row| row.name == node);
         let refusal = refuse(format!("there is no node '{node}'"), "name one of the core".into());
         return refusal.map(|refusal| refusal.following(follows));
@@ -92,7 +93,7 @@ impl Ask for SetParameters {
     }
 }
 
-/// What is asked for, as the supervisor takes it.
+/// The wanted values in the form that the supervisor takes.
 fn settings(allowed: &[String], values: &Value) -> Result<Vec<String>, Error> {
     let Value::Map(values) = values else {
         let sort = values.sort();
@@ -117,7 +118,7 @@ fn settings(allowed: &[String], values: &Value) -> Result<Vec<String>, Error> {
 }
 
 impl SetParameters {
-    /// The values of those that may be set.
+    /// The present values of the parameters that may be set.
     fn shown(&self, all: &[Tunable]) -> Value {
         let value = |name: &String| {
             let found = all.iter().find(|it| format!("{}.{}", it.node, it.parameter) == *name);

@@ -29,7 +29,7 @@ impl Ask for AsksStatus {
     }
 }
 
-/// What may be shown of a run: no process, user or limit of this machine.
+/// The part of a run's status that may be shown: no process, user or limit of this machine.
 fn to_value(status: &Status) -> Value {
     Value::map([
         ("graph", Value::text(status.graph.clone())),
@@ -47,7 +47,7 @@ fn domain(domain: &DomainStatus) -> Value {
         ("restarts", Value::Integer(domain.restarts.into())),
         ("last_reason", domain.last_reason.clone().map_or(Value::Null, Value::text)),
     ];
-    // Of a domain with several threads, the one that is furthest.
+    // For a domain with several threads, the highest count.
     if let Some(cycles) = domain.threads.iter().map(|thread| thread.cycles).max() {
         let overruns: u64 = domain.threads.iter().map(|thread| thread.overruns).sum();
         entries.push(("cycles", Value::Integer(cycles as i64)));

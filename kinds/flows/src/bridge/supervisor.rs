@@ -1,4 +1,5 @@
-//! How nodes ask the supervisor: on a thread for what blocks, for each question crosses a socket.
+//! How nodes ask the supervisor: on a thread for blocking work, because each question crosses a
+//! socket.
 
 use std::time::{Duration, Instant};
 
@@ -13,32 +14,33 @@ use super::{refused, unavailable};
 /// Whether a question may wait behind other work that blocks.
 #[derive(Clone, Copy)]
 pub(super) enum Rank {
-    /// It has a place of its own, before all others: what ends a run or starts it again.
+    /// It goes before all other work, in a queue of its own; for what ends a run or starts it
+    /// again.
     First,
     /// It waits like any other work.
     Ordinary,
 }
 
-/// How often the supervisor is asked whether what was ordered has come about.
+/// How often the supervisor is asked whether an order is carried out.
 const LOOK: Duration = Duration::from_millis(10);
 
 /// The output of these kinds, by index of their tables.
 const OUT: usize = 1;
 
-/// What a node asks of the supervisor.
+/// A question of a node to the supervisor.
 pub(super) trait Ask: 'static {
     /// The answer, which is passed on.
     async fn ask(&self, run: Run<'_>, packet: &Value) -> Result<Value, Error>;
 }
 
-/// A node that asks.
+/// A node that asks the supervisor.
 struct Asks<A> {
     ask: A,
     supervisor: Option<Supervisor>,
     holds: bool,
 }
 
-/// A node that asks this.
+/// Makes a node that asks this.
 pub(super) fn asks(ask: impl Ask) -> Made<dyn FlowNode> {
     Ok(Box::new(Asks { ask, supervisor: None, holds: false }))
 }
@@ -59,7 +61,7 @@ impl<A: Ask> FlowNode for Asks<A> {
     }
 }
 
-/// The run, as a node sees it that asks.
+/// The run, as a node that asks sees it.
 #[derive(Clone, Copy)]
 pub(super) struct Run<'a> {
     pub(super) at: At<'a>,
@@ -74,7 +76,7 @@ impl Run<'_> {
         self.supervisor.cloned().ok_or_else(|| unavailable("no core runs here"))
     }
 
-    /// How it is now.
+    /// The status of the run now.
     ///
     /// # Errors
     /// The supervisor does not answer.
@@ -88,7 +90,7 @@ impl Run<'_> {
         answer.map_err(silent)
     }
 
-    /// Gives an order, before all other work.
+    /// Gives an order. It goes before all other work.
     ///
     /// # Errors
     /// The supervisor refuses (409) or does not answer.
@@ -99,7 +101,7 @@ impl Run<'_> {
         }
     }
 
-    /// Asks, before all other work.
+    /// Asks a question. It goes before all other work.
     ///
     /// # Errors
     /// As for [`Run::order`].
@@ -111,10 +113,10 @@ impl Run<'_> {
         }
     }
 
-    /// Waits until it is as `is_reached` says.
+    /// Waits until the status is as `is_reached` says.
     ///
     /// # Errors
-    /// That is not so within `limit` (504); the supervisor does not answer.
+    /// The status is not reached within `limit` (504); or the supervisor does not answer.
     pub(super) async fn reached(
         self,
         limit: Duration,

@@ -1,4 +1,4 @@
-//! A core for tests: a node of the core that says and hears words.
+//! A core for tests: a node of the core that sends and receives `Word`s.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use sinew_spec::plan::Plan;
 use crate::testing::{LIMIT, run, table};
 
 sinew_core::message! {
-    /// What the core says and hears in tests.
+    /// What the core sends and receives in tests.
     pub struct Word {
         /// Counts.
         pub sequence: u64,
@@ -34,7 +34,7 @@ static CORE: Kind = Kind::new(
     ],
 );
 
-/// The plan of nodes that stand in the domains `core` and `api`, or what the compiler says.
+/// The plan of nodes in the domains `core` and `api`, or the compiler's errors.
 pub(super) fn try_plan(nodes: &str) -> Result<Arc<Plan>, String> {
     let kinds: Vec<_> = [&CORE].into_iter().chain(table().iter().map(|row| row.kind)).collect();
     let domains = "{core: {realtime: {period: 1ms}}, api: {}}";
@@ -45,7 +45,7 @@ pub(super) fn try_plan(nodes: &str) -> Result<Arc<Plan>, String> {
 pub(super) struct Graph(FlowFixture);
 
 impl Graph {
-    /// A `read` with these keys, or why there is none.
+    /// A `read` with these keys, or why it cannot be made.
     pub(super) fn reads(keys: &str, from: Option<MessageInput>) -> Result<Graph, Vec<Refusal>> {
         let says = "says: [{name: node, port: from}]";
         Graph::new(says, &format!("kind: read, {keys}"), |kind, site| {
@@ -53,7 +53,7 @@ impl Graph {
         })
     }
 
-    /// A `send` with these keys, or why there is none.
+    /// A `send` with these keys, or why it cannot be made.
     pub(super) fn sends(keys: &str, to: Vec<MessageOutput>) -> Result<Graph, Vec<Refusal>> {
         let node = format!("kind: send, {keys}, ports: {{to: [{{name: core, port: hears}}]}}");
         Graph::new("", &node, |kind, site| {
@@ -61,7 +61,7 @@ impl Graph {
         })
     }
 
-    /// A `set_parameters` with these keys, or why there is none.
+    /// A `set_parameters` with these keys, or why it cannot be made.
     pub(super) fn sets(keys: &str) -> Result<Graph, Vec<Refusal>> {
         Graph::new("", &format!("kind: set_parameters, {keys}"), |_, _| {})
     }
@@ -93,7 +93,7 @@ impl Graph {
         run(self.send(packet))
     }
 
-    /// The same, among other work.
+    /// The same inside a runtime that has other work.
     pub(super) async fn send(&self, packet: Value) -> Reply {
         self.0.open("begin", 0, packet, LIMIT).await
     }

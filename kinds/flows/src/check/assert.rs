@@ -1,4 +1,4 @@
-//! `assert`: passes on only what is as expected.
+//! `assert`: passes on only packets that are as expected.
 
 use sinew_core::catalogue::{Kind, Parameter, ParameterType};
 use sinew_core::{Made, Parameters};

@@ -1,4 +1,4 @@
-//! `mocks` of a test: what nodes answer while it runs, in place of what they would do.
+//! `mocks` of a test: while the test runs, nodes give these answers instead of doing their work.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -18,15 +18,15 @@ pub(super) type Mocks = BTreeMap<String, Arc<Mock>>;
 
 /// What a node answers.
 pub(super) enum Mock {
-    /// This, as if it had come from outside.
+    /// This value, as if it had come from outside.
     Answer(Template),
-    /// An error: its status, what it says, and what whoever asked is shown.
+    /// An error: its status, its text, and what the caller is shown.
     Error { status: u16, error: Option<Template>, body: Option<Template> },
 }
 
 const HELP: &str = "write 'NODE: {answer: VALUE}' or 'NODE: {error: {status: 404, error: TEXT}}'";
 
-/// Those that a test names.
+/// The mocks that a test names.
 pub(super) fn of(parameters: &Parameters<'_>) -> Result<Mocks, Vec<Refusal>> {
     let item = parameters.yaml("mocks");
     let Data::Map(entries) = &item.data else {
@@ -96,7 +96,7 @@ fn error(item: &Item) -> Result<Mock, Vec<Refusal>> {
 /// The mocks of the test that runs.
 pub(super) type Current = Rc<RefCell<Mocks>>;
 
-/// Has the nodes that some test mocks ask before they do what they do.
+/// Wraps each node that some test mocks, so that it first looks for a mock.
 pub(super) fn install<'a>(
     fixture: &mut FlowFixture,
     names: impl Iterator<Item = &'a str>,
@@ -114,7 +114,7 @@ pub(super) fn install<'a>(
 /// A node that some test mocks.
 struct Mocked {
     name: String,
-    /// Where its answers go, if it has such an output.
+    /// The output where its answers go, if it has one.
     out: Option<usize>,
     inner: Box<dyn FlowNode>,
     current: Current,

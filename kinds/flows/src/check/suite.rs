@@ -1,4 +1,4 @@
-//! The tests of a graph, carried out in this process: no source is started, no port opened, and
+//! Carries out the tests of a graph in this process: no source is started, no port is opened, and
 //! there is no core.
 
 use std::collections::BTreeSet;
@@ -37,11 +37,11 @@ pub struct TestOutcome {
     pub name: String,
     /// What was expected, as the spec says it.
     pub expected: String,
-    /// Why it failed, beside that the expectation is not true; `None` if there is no more to say.
+    /// Why it failed, if there is more to say than that the expectation is not true.
     pub reason: Option<String>,
-    /// What came.
+    /// The reply that came.
     pub reply: Reply,
-    /// Whether it is as expected.
+    /// Whether the reply is as expected.
     pub passed: bool,
 }
 
@@ -86,7 +86,7 @@ impl Suite {
         mocks.replace(test.mocks.clone());
         let _now = test.now_ms.map(library::pretend);
         let flow = fixture.flow();
-        // What it leaves behind (forked children) ends with it.
+        // Forked children that the test leaves behind end with the `LocalSet`.
         let (packet, reply) = LocalSet::new().block_on(&self.runtime, async {
             match test.packet(&flow).await {
                 Ok(packet) => {
@@ -108,7 +108,7 @@ impl Suite {
 }
 
 impl fmt::Display for TestOutcome {
-    /// `ok      name`, or `FAILED  name` and what was expected, what came.
+    /// `ok name`, or `FAILED name` with what was expected and what came.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.passed {
             return write!(f, "ok      {}", self.name);

@@ -1,4 +1,4 @@
-//! `test`: a packet and what its reply must be. Carried out by `sinew test`; in a run it does
+//! `test`: a packet and what its reply must be. `sinew test` carries it out; in a run it does
 //! nothing.
 
 use std::pin::pin;
@@ -60,7 +60,7 @@ pub(super) struct Test {
     /// Whether an error is a reply that may be expected.
     looks_at_error: bool,
     pub(super) mocks: Mocks,
-    /// The time that it is, in ms since 1970; `None`: what it is.
+    /// The time of day that the test assumes, in ms since 1970; `None` for the real one.
     pub(super) now_ms: Option<i64>,
     pub(super) limits: FlowLimits,
 }
@@ -69,7 +69,7 @@ fn make(parameters: &Parameters<'_>) -> Made<dyn Source> {
     Ok(Box::new(Test::of(parameters)?))
 }
 
-/// The time that a test says.
+/// The time of day that a test gives.
 fn now(parameters: &Parameters<'_>) -> Result<Option<i64>, Vec<Refusal>> {
     match parameters.text("now") {
         "" => Ok(None),
@@ -84,7 +84,7 @@ fn now(parameters: &Parameters<'_>) -> Result<Option<i64>, Vec<Refusal>> {
     }
 }
 
-/// In a run.
+/// In a run it does nothing.
 impl Source for Test {
     fn open(self: Box<Self>, _workers: usize) -> Result<Vec<Box<dyn Opened>>, Fault> {
         Ok(Vec::new())
@@ -101,7 +101,7 @@ impl Test {
         let now_ms = taken(now(parameters), &mut refusals);
         let made = packet.zip(expect).zip(mocks.zip(now_ms));
         let ((packet, expect), (mocks, now_ms)) = made.ok_or(refusals)?;
-        // Without that variable it would not compile.
+        // The expression uses `error` if it does not compile with `reply` alone.
         let looks_at_error = Expression::of(text, &["reply"]).is_err();
         let limits = limits(parameters);
         Ok(Test { packet, expect, looks_at_error, mocks, now_ms, limits })
@@ -115,7 +115,7 @@ impl Test {
     /// The packet that a flow begins with.
     ///
     /// # Errors
-    /// A template of it cannot be filled in.
+    /// A template in it cannot be filled in.
     pub(super) async fn packet(&self, flow: &Flow) -> Result<Value, Error> {
         flow.in_time(pin!(self.packet.render(flow, &Value::Null))).await
     }
@@ -123,9 +123,9 @@ impl Test {
     /// Whether the reply is as expected.
     ///
     /// # Errors
-    /// What else is the matter: an error that nobody expects, or an expression that fails.
+    /// Another reason for failure: an error that is not expected, or an expression that fails.
     pub(super) fn judge(&self, flow: &Flow, packet: &Value, reply: &Reply) -> Result<bool, String> {
-        // Also when the flow has done all that it may.
+        // Gives new work, because the flow may have used up its own.
         flow.allow(WORK_DEFAULT);
         let (value, error) = match reply {
             Ok(reply) => (reply.clone().unwrap_or_default(), Value::Null),

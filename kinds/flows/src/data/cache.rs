@@ -1,4 +1,4 @@
-//! `cache`: a reply that was made before.
+//! `cache`: answers with a reply that was made before.
 
 use std::sync::Arc;
 
@@ -37,7 +37,8 @@ static INFO: Kind = Kind {
 
 const OUT: usize = 2;
 
-/// So many packets of one cache may wait for replies that others make; one more fails with 503.
+/// Most packets of one cache that may wait for replies that other packets make; one more fails with
+/// 503.
 const WAITING_MAX: usize = 10_000;
 
 struct Cache {
@@ -92,7 +93,7 @@ impl Cache {
         read(at.flow(), &bytes).map(Some)
     }
 
-    /// Makes the reply, or waits for who does.
+    /// Makes the reply, or waits for another packet that makes it.
     async fn make<'a>(&'a self, at: At<'a>, key: Box<str>, packet: Value) -> Step<'a> {
         let Some(mut place) = self.lines.enter(&key, 1, WAITING_MAX) else {
             let what =
@@ -100,7 +101,7 @@ impl Cache {
             return Step::Fail(refused_for_now(503, what, 1));
         };
         place.wait().await;
-        // Who was before may have made it.
+        // The packet before may have made the reply.
         match self.look(at, &key).await {
             Ok(None) => {}
             Ok(kept) => return Step::Reply(kept),

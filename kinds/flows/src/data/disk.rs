@@ -1,5 +1,6 @@
-//! The entries of a store in a file, by redb. Whatever waits for the disk goes into one
-//! transaction, which ends with fsync: an operation is answered when it would outlive a power cut.
+//! The entries of a store in a file, by redb. All operations that wait for the disk go into one
+//! transaction, which ends with fsync. So an operation is answered only when it would survive a
+//! power cut.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -24,29 +25,29 @@ use tokio::sync::oneshot;
 use super::entries::{Act, Asked, Counts, Entry, Outcome, StoreLimits, Table, Totals, carry_out};
 use crate::script::refused_for_now;
 
-/// By key: when it goes (ms since 1970), its turn, its value.
+/// By key: when the entry expires (ms since 1970), its turn, and its value.
 const ENTRIES: TableDefinition<'_, &str, (u64, u64, &[u8])> = TableDefinition::new("entries");
 /// Keys in the order in which they were written.
 const BY_TURN: TableDefinition<'_, u64, &str> = TableDefinition::new("by_turn");
-/// Keys that go, by when.
+/// Keys that expire, ordered by that time.
 const BY_TIME: TableDefinition<'_, (u64, &str), ()> = TableDefinition::new("by_time");
-/// The format, the totals, and the turn that comes next.
+/// The format, the totals, and the next turn.
 const NUMBERS: TableDefinition<'_, &str, u64> = TableDefinition::new("sinew_store");
-/// What stands in `NUMBERS` as the format of these tables.
+/// The number in `NUMBERS` for the format of these tables.
 const FORMAT: u64 = 1;
 
-/// What redb keeps of a file in memory; its own default is 1 GiB.
+/// How much of a file redb keeps in memory; its own default is 1 GiB.
 const CACHE_BYTES: usize = 16 << 20;
-/// So many operations share a transaction at most, so that the first need not wait for long.
+/// Most operations in one transaction, so that the first need not wait for long.
 const BATCH_MAX: usize = 256;
-/// So many wait for a store's disk at most, with so many bytes; one more fails with 503.
+/// Most operations that wait for a store's disk, and most bytes of these; one more fails with 503.
 const WAITING_MAX: usize = 4096;
 const WAITING_BYTES_MAX: usize = 64 << 20;
 
-/// The file of a store, and those who wait for it.
+/// The file of a store, and the operations that wait for it.
 pub(super) struct Disk {
     path: PathBuf,
-    /// `None` after a failure: redb wants to be opened anew.
+    /// `None` after a failure: redb must be opened again.
     database: Mutex<Option<Database>>,
     line: Mutex<Line>,
     totals: Mutex<Totals>,
@@ -56,7 +57,7 @@ pub(super) struct Disk {
 struct Line {
     jobs: VecDeque<Job>,
     bytes: usize,
-    /// A piece of work in the pool will look at it.
+    /// A piece of work in the pool will carry out these operations.
     is_served: bool,
 }
 
@@ -68,10 +69,10 @@ struct Job {
 }
 
 impl Disk {
-    /// Opens a file, or makes it.
+    /// Opens a file, or creates it.
     ///
     /// # Errors
-    /// It is in use, broken or none of a store; the system refuses.
+    /// The file is in use, broken or not of a store; or the system refuses.
     pub(super) fn open(path: &Path) -> Result<Disk, Error> {
         let (database, totals) = open(path)?;
         Ok(Disk {
@@ -82,15 +83,15 @@ impl Disk {
         })
     }
 
-    /// How much it holds.
+    /// How much the store holds.
     pub(super) fn totals(&self) -> Totals {
         *lock(&self.totals)
     }
 
-    /// Does what is asked, on a thread of the pool.
+    /// Carries out an operation on a thread of the pool.
     ///
     /// # Errors
-    /// As for [`carry_out`]; or too much waits already (503).
+    /// As for [`carry_out`]; or too many operations wait already (503).
     pub(super) async fn carry_out(
         self: &Arc<Disk>,
         pool: &Pool,
@@ -105,7 +106,7 @@ impl Disk {
         answered.await.unwrap_or_else(|_| Err(Error::new("the store's thread has failed")))
     }
 
-    /// Stands in line; whether nobody serves it yet.
+    /// Puts an operation into the line. `true` if no piece of work serves the line yet.
     fn join(&self, job: Job) -> Result<bool, Error> {
         let mut line = lock(&self.line);
         let bytes = line.bytes + job.request.len();
@@ -118,8 +119,8 @@ impl Disk {
         Ok(!std::mem::replace(&mut line.is_served, true))
     }
 
-    /// Those who come next, `max` at most. Nobody serves the line any more if there are none, or
-    /// if these are the last.
+    /// Takes the next operations, `max` at most. If there are none, or if these are the last, the
+    /// work that serves the line ends.
     fn next(&self, max: usize, are_last: bool) -> Vec<Job> {
         let mut line = lock(&self.line);
         let count = line.jobs.len().min(max);
@@ -129,7 +130,8 @@ impl Disk {
         jobs
     }
 
-    /// Lets a thread serve the line. One transaction each time: other work has its turn between.
+    /// Lets a thread serve the line, with one transaction for each piece of work, so that other
+    /// work gets its turn in between.
     fn serve(self: &Arc<Disk>, pool: &Pool) {
         let (disk, again) = (Arc::clone(self), pool.clone());
         let work = move || {
@@ -139,7 +141,7 @@ impl Disk {
                 disk.serve(&again);
             }
         };
-        // It is in the pool's queue after one look, and nobody waits for its end.
+        // One poll puts the work into the pool's queue; nobody waits for its end.
         if let Some(Err(error)) = pool.run(work).now_or_never() {
             for job in self.next(usize::MAX, true) {
                 let _ = job.answer.send(Err(error.clone()));
@@ -148,7 +150,7 @@ impl Disk {
     }
 
     fn answer(&self, jobs: Vec<Job>) {
-        // A flow that was cancelled while it waited: nothing was done, and nothing is.
+        // Operations of flows that were cancelled while they waited are left out.
         let jobs: Vec<Job> = jobs.into_iter().filter(|job| !job.answer.is_closed()).collect();
         let mut database = lock(&self.database);
         let done = guarded(&self.path, || {
@@ -164,15 +166,15 @@ impl Disk {
         drop(database);
         let done = done.unwrap_or_else(|error| vec![Err(error); jobs.len()]);
         for (job, done) in jobs.into_iter().zip(done) {
-            // A flow that was cancelled hears nothing.
+            // An error means that the flow was cancelled.
             let _ = job.answer.send(done);
         }
     }
 
-    /// What comes of each.
+    /// Carries out the operations in one transaction; returns the result of each.
     ///
     /// # Errors
-    /// The disk fails: nothing was done.
+    /// The disk fails; then nothing was done.
     fn transact(
         &self,
         database: &Database,
@@ -192,7 +194,7 @@ impl Disk {
             return jobs.iter().map(look).collect();
         }
         let mut write = database.begin_write().map_err(|error| fail(error.into()))?;
-        // Who opens it after a kill need not read all of it.
+        // After a kill, the file can be opened without reading all of it.
         write.set_quick_repair(true);
         let mut tables = Tables::open(&write, &self.path)?;
         let mut done = Vec::with_capacity(jobs.len());
@@ -220,7 +222,7 @@ struct Tables<'a> {
     numbers: Rows<'a, &'static str, u64>,
     turn: u64,
     totals: Totals,
-    /// The transaction is to be dropped.
+    /// The transaction must be dropped.
     has_failed: Cell<bool>,
 }
 
@@ -322,12 +324,12 @@ fn entry(
     }))
 }
 
-/// Opens a file, or makes it; what it holds.
+/// Opens a file, or creates it; also returns how much it holds.
 fn open(path: &Path) -> Result<(Database, Totals), Error> {
     guarded(path, || {
         let is_new = !path.exists();
         let mut options = OpenOptions::new();
-        // What users have said is nobody else's business.
+        // Other users of the machine must not read the entries.
         options.read(true).write(true).create(true).truncate(false).mode(0o600);
         let file = options.open(path).map_err(|error| failed(path, &error.into()))?;
         if is_new {
@@ -340,13 +342,13 @@ fn open(path: &Path) -> Result<(Database, Totals), Error> {
     })
 }
 
-/// So that the name of a new file outlives a power cut too.
+/// Syncs the folder, so that the name of a new file survives a power cut too.
 fn sync_folder(path: &Path) -> io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
 }
 
-/// Makes the tables of a new file, and looks whether those of another one are ours.
+/// Makes the tables of a new file; checks that the tables of an existing file are ours.
 fn begin(database: &Database, path: &Path) -> Result<Totals, Error> {
     let begin = || -> Result<Result<Totals, Error>, redb::Error> {
         let write = database.begin_write()?;
@@ -381,7 +383,7 @@ fn begin(database: &Database, path: &Path) -> Result<Totals, Error> {
     begin().map_err(|error| failed(path, &error))?
 }
 
-/// Does it; a panic of redb, on what is broken, is an error.
+/// Does the work; a panic of redb on a broken file becomes an error.
 fn guarded<T>(path: &Path, work: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
     catch_unwind(AssertUnwindSafe(work))
         .unwrap_or_else(|panic| Err(foreign(path, &panics::take_or(&*panic).to_string())))
@@ -424,12 +426,12 @@ fn foreign(path: &Path, why: &str) -> Error {
     ))
 }
 
-/// The time by the clock on the wall: the only one that outlives a restart of the machine.
+/// The time of day: the only clock that stays valid over a restart of the machine.
 fn now_ms() -> u64 {
     u64::try_from(Timestamp::now().as_millisecond()).unwrap_or(0)
 }
 
-/// What a panic left is no worse than what a failure of the disk does.
+/// A poisoned lock is still good: a panic leaves no worse state than a failure of the disk.
 fn lock<T>(place: &Mutex<T>) -> MutexGuard<'_, T> {
     place.lock().unwrap_or_else(PoisonError::into_inner)
 }

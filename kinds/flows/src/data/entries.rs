@@ -1,15 +1,15 @@
-//! What can be done with the entries of a store, in memory and on disk: the rules and the limits.
+//! The operations on entries of a store, in memory and on disk: their rules and limits.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use sinew_flow::{Error, Value, cbor};
 
-/// An entry costs so many bytes beside its key and its value, of those that `bytes_max` allows.
+/// An entry counts as this many bytes beside its key and its value, against `bytes_max`.
 pub(super) const ENTRY_BYTES: u64 = 256;
-/// So many entries whose time is over go with each operation, beside those whose room it needs.
+/// Most expired entries that each operation removes, beside those whose room it needs.
 const EXPIRED_PER_TURN: usize = 16;
-/// Never, as the time at which an entry goes.
+/// The expiry time of an entry that never expires.
 const NEVER: u64 = u64::MAX;
 
 /// What a store may hold, and what happens past it.
@@ -19,7 +19,7 @@ pub(super) struct StoreLimits {
     /// Of keys and values, with [`ENTRY_BYTES`] for each entry.
     pub(super) bytes_max: u64,
     pub(super) value_max: usize,
-    /// Whether entries make way for new ones; else a full store says so.
+    /// Whether old entries are removed for new ones; otherwise a full store is an error.
     pub(super) evicts: bool,
 }
 
@@ -34,21 +34,22 @@ pub(super) enum Act {
     Delete,
 }
 
-/// The same with the entry's key.
+/// An operation: the act, and the entry's key.
 #[derive(Clone, Debug)]
 pub(super) struct Asked {
     pub(super) key: Box<str>,
     pub(super) act: Act,
-    /// So long after it the entry goes; `None`: as the operation has it.
+    /// How long after the operation the entry expires; `None` for the act's own rule.
     pub(super) expire_ms: Option<u64>,
 }
 
 impl Asked {
-    /// What it takes while it waits.
+    /// Bytes that the operation takes while it waits.
     pub(super) fn len(&self) -> usize {
         let value = match &self.act {
             Act::Set(value) | Act::Append { element: value, .. } => value.len(),
-            // What is expected is no larger than what has come.
+            // The expected value is not counted: it is no larger than data that the flow already
+            // holds.
             Act::Replace { value, .. } => value.len(),
             Act::Get | Act::Increment(_) | Act::Delete => 0,
         };
@@ -56,14 +57,14 @@ impl Asked {
     }
 }
 
-/// What has come of it.
+/// The result of an operation.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Outcome {
-    /// The value that the entry has now; of one that was deleted, which it had.
+    /// The value that the entry has now, or had before it was deleted.
     Is(Bytes),
     /// There is no such entry.
     Missing,
-    /// It had another value than was expected.
+    /// It had a value other than the expected one.
     Differs,
 }
 
@@ -71,7 +72,7 @@ pub(super) enum Outcome {
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
     pub(super) value: Bytes,
-    /// When it goes, by the table's clock.
+    /// When it expires, by the table's clock.
     pub(super) until_ms: u64,
 }
 
@@ -83,7 +84,7 @@ pub(super) struct Totals {
 }
 
 impl Totals {
-    /// Those of one entry.
+    /// The totals of one entry.
     pub(super) fn of(key: &str, value: &[u8]) -> Totals {
         Totals { entries: 1, bytes: ENTRY_BYTES + (key.len() + value.len()) as u64 }
     }
@@ -93,7 +94,7 @@ impl Totals {
         self.bytes += more.bytes;
     }
 
-    /// A file that was tampered with may hold less than it says.
+    /// Saturating, because a file that was tampered with may hold less than it says.
     pub(super) fn take(&mut self, less: Totals) {
         self.entries = self.entries.saturating_sub(less.entries);
         self.bytes = self.bytes.saturating_sub(less.bytes);
@@ -103,9 +104,9 @@ impl Totals {
 /// What a store has counted since its domain began.
 #[derive(Debug, Default)]
 pub(super) struct Counts {
-    /// Entries that made way for new ones.
+    /// Entries that were removed for new ones.
     pub(super) evicted: AtomicU64,
-    /// Entries whose time was over.
+    /// Entries that have expired.
     pub(super) expired: AtomicU64,
     /// Operations for which there was no room.
     pub(super) refused: AtomicU64,
@@ -116,26 +117,26 @@ pub(super) struct Counts {
 }
 
 pub(super) fn count(place: &AtomicU64) {
-    // Relaxed: a number, and nothing that goes with it.
+    // Relaxed: it is a number alone; no other data goes with it.
     place.fetch_add(1, Ordering::Relaxed);
 }
 
-/// The entries, ordered in three ways.
+/// The entries: by key, by age, and by expiry.
 pub(super) trait Table {
     fn get(&self, key: &str) -> Result<Option<Entry>, Error>;
-    /// The entry was used.
+    /// Notes that the entry was used.
     fn touch(&mut self, _key: &str) {}
-    /// It is the newest from now on.
+    /// Writes the entry; it is the newest from now on.
     fn put(&mut self, key: &str, entry: Entry) -> Result<(), Error>;
     fn remove(&mut self, key: &str) -> Result<(), Error>;
     fn totals(&self) -> Totals;
-    /// The one that goes first, and when.
+    /// The entry that expires first, and when.
     fn next_to_expire(&self) -> Result<Option<(u64, Box<str>)>, Error>;
-    /// The one that makes way first.
+    /// The entry that is removed first for new ones.
     fn oldest(&self) -> Result<Option<Box<str>>, Error>;
 }
 
-/// Does what is asked at a time of the table's clock.
+/// Carries out an operation at this time of the table's clock.
 ///
 /// # Errors
 /// There is no room (507), the value is too long (413) or not what the operation needs (409); or
@@ -200,7 +201,7 @@ fn incremented(before: Option<&Entry>, by: i64) -> Result<Bytes, Error> {
     cbor::bytes(&Value::Integer(sum), 9)
 }
 
-/// Lets the next entry go whose time is over; whether there was one.
+/// Removes the next expired entry; whether there was one.
 fn expire_next(table: &mut impl Table, now_ms: u64, counts: &Counts) -> Result<bool, Error> {
     match table.next_to_expire()? {
         Some((until_ms, key)) if until_ms <= now_ms => {
@@ -212,7 +213,8 @@ fn expire_next(table: &mut impl Table, now_ms: u64, counts: &Counts) -> Result<b
     }
 }
 
-/// Sees that an entry with this value fits. What goes for it stays gone; the entry itself is left.
+/// Makes room for an entry with this value. Entries that are removed for it stay removed, even if
+/// there is no room in the end.
 fn make_room(
     table: &mut impl Table,
     key: &str,

@@ -7,8 +7,8 @@ use sinew_flow::Error;
 
 use super::entries::{Entry, Table, Totals};
 
-/// Entries by key, by how long ago they were used, and by when they go. What that takes for one
-/// beside its key and value is less than `ENTRY_BYTES`.
+/// Entries by key, by last use, and by expiry. For one entry this takes less than `ENTRY_BYTES`
+/// beside its key and value.
 #[derive(Default)]
 pub(super) struct Memory {
     entries: HashMap<Arc<str>, Held>,

@@ -1,5 +1,5 @@
-//! Data that outlives a flow: stores in memory and on disk, what is done with their entries,
-//! replies that are kept for a while, and databases.
+//! Data that outlives a flow: stores in memory and on disk, operations on their entries, replies
+//! that are kept for a while, and databases.
 
 pub(crate) mod cache;
 mod disk;

@@ -1,4 +1,4 @@
-//! `session`: who logged in is known again by a cookie, until he logs out.
+//! `session`: recognises a logged-in user by a cookie, until he logs out.
 
 #[cfg(test)]
 mod tests;
@@ -73,11 +73,11 @@ static INFO: Kind = Kind {
 
 const OUT: usize = 1;
 const OTHERWISE: usize = 3;
-/// Most sites of a node.
+/// Most entries of `origins`.
 const ORIGINS_MAX: usize = 64;
-/// Random bytes of a session's number: nobody guesses one.
+/// Random bytes of a session's number, too many to be guessed.
 const ID_LEN: usize = 32;
-/// Longest number that is looked for: ours are shorter.
+/// Longest number that is looked up; ours are shorter.
 const ID_TEXT_MAX: usize = 64;
 /// Methods that only read.
 const READING: [&str; 4] = ["GET", "HEAD", "OPTIONS", "TRACE"];
@@ -181,8 +181,8 @@ impl Session {
         let held = flow.resolve(&value.render(flow, &packet).await?)?;
         let bytes = write(flow, &held, self.store().value_max())?;
         let id = new_id()?;
-        // Whoever knows the number of before, perhaps because he gave it to this browser, must not
-        // be in the session that begins.
+        // Someone may know the old number, perhaps because he gave it to this browser. He must not
+        // get into the new session.
         self.forget(at, &packet).await?;
         self.carry_out(at, &key(&id), Act::Set(bytes), Some(self.expire_ms)).await?;
         flow.set(self.into.clone(), held);
@@ -190,7 +190,8 @@ impl Session {
         let line = self.cookie.line(&id)?;
         let made = reply.and_then(|reply| with_cookie(flow, reply, line));
         if made.is_err() {
-            // Nobody gets its number. If this fails too, its time is over some day.
+            // The session is deleted, because nobody gets its number. If that fails too, the entry
+            // expires some day.
             let _ = self.carry_out(at, &key(&id), Act::Delete, None).await;
         }
         made
@@ -226,16 +227,16 @@ impl Session {
         self.store().carry_out(at.pool(), asked).await
     }
 
-    /// The entry that the request's cookie stands for.
+    /// The key of the entry that the request's cookie names.
     fn key_of(&self, packet: &Value) -> Result<Option<String>, Error> {
         let id = cookie::of_packet(packet, &self.cookie.name)?;
         Ok(id.filter(|id| id.len() <= ID_TEXT_MAX).map(|id| key(&id)))
     }
 
-    /// Refuses what a page of another site lets a browser do, if it is more than to read (403). A
-    /// request to speak another protocol, as a websocket, is more.
-    /// Browsers say so in `Sec-Fetch-Site`, older ones in `Origin`; who says neither is none, and
-    /// no page can make him send a cookie.
+    /// Refuses (403) requests that a page of another site makes a browser send, if they do more
+    /// than read. A request to change the protocol, such as to a websocket, counts as more.
+    /// Browsers name the site in `Sec-Fetch-Site`, older ones in `Origin`. A client that sends
+    /// neither is not a browser, and no page can make it send a cookie.
     fn is_own_page(&self, packet: &Value) -> Result<(), Error> {
         let method = packet.field("method")?;
         let reads = method.as_text().is_some_and(|method| READING.contains(&method));
@@ -271,7 +272,7 @@ impl Session {
     }
 }
 
-/// A number that nobody has or guesses, as text.
+/// A new number that nobody has or can guess, as text.
 fn new_id() -> Result<String, Error> {
     let mut bytes = [0; ID_LEN];
     let filled = SystemRandom::new().fill(&mut bytes);
@@ -279,7 +280,8 @@ fn new_id() -> Result<String, Error> {
     Ok(BASE64_URL_SAFE_NO_PAD.encode(bytes))
 }
 
-/// The key of a session's entry: who reads the store has no number to show.
+/// The key of a session's entry. It is a hash, so that someone who reads the store does not get the
+/// numbers.
 fn key(id: &str) -> String {
     let hash = digest::digest(&digest::SHA256, id.as_bytes());
     format!("session/{}", BASE64_URL_SAFE_NO_PAD.encode(hash))

@@ -1,5 +1,5 @@
-//! `sql`, `query` and `transaction`: databases. Here stands what a graph can say of them; what
-//! carries it out is built with the feature `sql`.
+//! `sql`, `query` and `transaction`: databases. Here are the kinds as a graph names them; the code
+//! that carries them out is built with the feature `sql`.
 
 #[cfg(feature = "sql")]
 mod database;

@@ -24,7 +24,7 @@ pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Node(mak
 pub(super) const EXPIRE_NS_MAX: u64 = 10 * 365 * 24 * 3600 * 1_000_000_000;
 /// Most elements of a list that `append` makes.
 const KEEP_MAX: i64 = 1_000_000;
-/// Bytes of an entry that are written, and read, for one unit of work: as for JSON.
+/// Bytes of an entry that are written, and read, for one unit of work; the same as for JSON.
 const BYTES_WRITTEN_PER_UNIT: usize = 8;
 const BYTES_READ_PER_UNIT: usize = 4;
 
@@ -85,7 +85,7 @@ const OPERATIONS: &[&str] = &["get", "set", "append", "replace", "increment", "d
 struct State {
     store_name: String,
     store: Option<Arc<Store>>,
-    /// `None`: it asks for the store's figures.
+    /// `None` if it asks for the store's figures.
     operation: Option<(Key, What)>,
     expire_ms: Option<u64>,
     into: Option<ByteString>,
@@ -118,13 +118,13 @@ fn make(parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
     }))
 }
 
-/// What `expire` says; `None` for 0s.
+/// The time that `expire` gives; `None` for 0s.
 pub(super) fn expire_ms(parameters: &Parameters<'_>) -> Option<u64> {
     let expire = parameters.duration("expire");
     (!expire.is_zero()).then(|| (expire.as_millis() as u64).max(1))
 }
 
-/// Parameters without a meaning for this operation, and those that it lacks.
+/// Parameters that this operation does not use, and those that it lacks.
 fn misplaced(parameters: &Parameters<'_>) -> Vec<Refusal> {
     let operation = parameters.text("do");
     let has = |name| match name {
@@ -209,7 +209,7 @@ impl State {
         }
     }
 
-    /// What the entry has; `None`: there is none, or it is not as expected.
+    /// The entry's value; `None` if there is no entry, or it is not as expected.
     async fn carry_out(&self, at: At<'_>, packet: &Value) -> Result<Option<Value>, Error> {
         let store = self.store.as_deref().expect("its name was looked up as the node was made");
         let Some((key, what)) = &self.operation else { return Ok(Some(store.figures())) };
@@ -234,7 +234,7 @@ async fn act(what: &What, flow: &Flow, packet: &Value, value_max: usize) -> Resu
         What::Append(value, keep) => Act::Append { element: written(value).await?, keep: *keep },
         What::Replace { expected, value } => {
             let expected = made(expected).await?;
-            // It waits for the disk as the value does, and so has the same bound.
+            // The expected value waits for the disk like the new value, so it has the same bound.
             write(flow, &expected, value_max)?;
             Act::Replace { expected, value: written(value).await? }
         }
@@ -248,14 +248,14 @@ async fn act(what: &What, flow: &Flow, packet: &Value, value_max: usize) -> Resu
     })
 }
 
-/// A value as an entry has it, for its price.
+/// A value as the bytes of an entry. The cost is drawn from the flow's work.
 pub(super) fn write(flow: &Flow, value: &Value, len_max: usize) -> Result<bytes::Bytes, Error> {
     let bytes = cbor::bytes(value, len_max)?;
     flow.spend((bytes.len() / BYTES_WRITTEN_PER_UNIT) as u64)?;
     Ok(bytes)
 }
 
-/// The value of an entry, for its price.
+/// The value of an entry. The cost is drawn from the flow's work.
 pub(super) fn read(flow: &Flow, bytes: &[u8]) -> Result<Value, Error> {
     flow.spend((bytes.len() / BYTES_READ_PER_UNIT) as u64)?;
     cbor::value(bytes)

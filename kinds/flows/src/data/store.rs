@@ -1,4 +1,4 @@
-//! `store`: entries that outlive a flow, for the nodes that name it.
+//! `store`: keeps entries that outlive a flow, for the nodes that name it.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -50,11 +50,11 @@ static INFO: Kind = Kind {
     ..FLOW
 };
 
-/// Longest value that a spec may allow: it is read and written in one piece, in some twenty
-/// milliseconds at most.
+/// Longest value that a spec may allow. A value is read and written in one piece, which takes about
+/// twenty milliseconds at most.
 const VALUE_MAX: u64 = 1 << 20;
 
-/// A store as the spec has it.
+/// A store as the spec gives it, not open yet.
 struct Closed {
     path: Option<PathBuf>,
     limits: StoreLimits,
@@ -90,7 +90,7 @@ impl Resource for Closed {
             None => Place::Memory(resources.share(name, Mutex::<Memory>::default)),
             Some(path) => {
                 let path = std::path::absolute(&path).unwrap_or(path);
-                // After an edit the same file is open already.
+                // After an edit, the same file is already open.
                 let disk = resources.try_share(&path.to_string_lossy(), || Disk::open(&path));
                 let fault = |error: Error| Fault::new(Cause::Error, format_args!("{error}"));
                 Place::Disk(disk.map_err(fault)?)
@@ -108,15 +108,15 @@ fn stores<'a>(parameters: &Parameters<'a>) -> impl Iterator<Item = &'a Node> + C
 /// The store that a node names.
 ///
 /// # Errors
-/// There is none of this name.
+/// There is no store of this name.
 pub(super) fn named(parameters: &Parameters<'_>) -> Result<String, Refusal> {
     named_at(parameters, parameters.text("store"), parameters.span("store"))
 }
 
-/// The same of one that is named elsewhere.
+/// The same for a store that another parameter names.
 ///
 /// # Errors
-/// There is none of this name.
+/// There is no store of this name.
 pub(crate) fn named_at(
     parameters: &Parameters<'_>,
     name: &str,
@@ -148,15 +148,15 @@ enum Place {
 }
 
 impl Store {
-    /// Longest value.
+    /// Longest value, in bytes.
     pub(super) fn value_max(&self) -> usize {
         self.limits.value_max
     }
 
-    /// Does what is asked: at once in memory, else on a thread of the pool.
+    /// Carries out an operation: in memory at once, on disk on a thread of the pool.
     ///
     /// # Errors
-    /// What the entry, the limits or the disk say.
+    /// The error of the operation, of the limits or of the disk.
     pub(super) async fn carry_out(&self, pool: &Pool, asked: Asked) -> Result<Outcome, Error> {
         match &self.place {
             Place::Memory(memory) => {
@@ -170,7 +170,7 @@ impl Store {
     /// The value of an entry, if there is one.
     ///
     /// # Errors
-    /// What the disk says, or the entry is none.
+    /// The error of the disk, or the entry's bytes are not a value.
     pub(crate) async fn get(&self, at: At<'_>, key: &str) -> Result<Option<Value>, Error> {
         let asked = Asked { key: key.into(), act: Act::Get, expire_ms: None };
         match self.carry_out(at.pool(), asked).await? {
@@ -179,23 +179,23 @@ impl Store {
         }
     }
 
-    /// Gives an entry a value, for good.
+    /// Gives an entry a value that does not expire.
     ///
     /// # Errors
-    /// What the limits or the disk say.
+    /// The error of the limits or of the disk.
     pub(crate) async fn set(&self, at: At<'_>, key: &str, value: &Value) -> Result<(), Error> {
         let act = Act::Set(cbor::bytes(value, self.value_max())?);
         let asked = Asked { key: key.into(), act, expire_ms: None };
         self.carry_out(at.pool(), asked).await.map(drop)
     }
 
-    /// What it holds and has counted.
+    /// How much it holds, and its counters.
     pub(super) fn figures(&self) -> Value {
         let totals = match &self.place {
             Place::Memory(memory) => lock(memory).totals(),
             Place::Disk(disk) => disk.totals(),
         };
-        // Relaxed: each is right by itself.
+        // Relaxed: each counter is correct by itself.
         let count = |place: &AtomicU64| place.load(Ordering::Relaxed);
         let Counts { evicted, expired, refused, hits, misses, unkept } = &*self.counts;
         let figures = [
@@ -212,7 +212,7 @@ impl Store {
     }
 }
 
-/// An operation that panicked has changed nothing, or all it had to.
+/// A poisoned lock is still good: an operation that panicked has changed nothing, or all it had to.
 fn lock(memory: &Mutex<Memory>) -> MutexGuard<'_, Memory> {
     memory.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,5 +1,5 @@
-//! What bytes that come one after the other hold: elements, in bounded memory, whether the bytes
-//! come from a file or over a connection; and elements as bytes again.
+//! Splits bytes that come one after the other into elements, in bounded memory, from a file or over
+//! a connection; and writes elements as bytes again.
 
 mod sse;
 #[cfg(test)]
@@ -14,14 +14,16 @@ use sinew_flow::{Error, Value};
 
 use self::sse::EventReader;
 
-/// The mark of UTF-8 that some programs begin a file with. It is no part of the first line.
+/// The UTF-8 byte order mark that some programs write at the beginning of a file. It is not part of
+/// the first line.
 const MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// Bytes that are decoded for one unit of work, and bytes of text that only come.
+/// Bytes that one unit of work pays for: bytes that are decoded, and bytes of text that are only
+/// passed on.
 const BYTES_PER_UNIT: u64 = 4;
 const TEXT_BYTES_PER_UNIT: u64 = 1024;
 
-/// What the bytes hold.
+/// What the bytes contain.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum ElementFormat {
     /// One element: all of it.
@@ -39,7 +41,7 @@ pub(crate) enum ElementFormat {
 }
 
 impl ElementFormat {
-    /// What it costs to take an element of so many bytes apart, in units of work.
+    /// The cost of an element of this many bytes, in units of work.
     pub(crate) fn price(self, len: usize) -> u64 {
         let bytes_per_unit = match self {
             ElementFormat::Csv { .. } | ElementFormat::Ndjson => BYTES_PER_UNIT,
@@ -50,7 +52,7 @@ impl ElementFormat {
     }
 }
 
-/// What stands between two fields of CSV, as the parameter `separator` says.
+/// The separator between two fields of CSV, from the parameter `separator`.
 ///
 /// # Errors
 /// It is not one character of ASCII, or a quote or the end of a line.
@@ -65,7 +67,7 @@ pub(crate) fn separator(parameters: &Parameters<'_>) -> Result<u8, Refusal> {
     }
 }
 
-/// How far it has come: to this byte, after so many lines.
+/// A place in the bytes: an offset, and the number of lines before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FilePlace {
     pub(crate) offset: u64,
@@ -77,40 +79,40 @@ pub(crate) struct FilePlace {
 pub(crate) struct Element {
     /// The line in which it begins, from 1.
     pub(crate) number: u64,
-    /// Where the next one begins.
+    /// Where the next element begins.
     pub(crate) next: FilePlace,
-    /// As it came, without the end of its line.
+    /// The bytes of the element, without the end of its line.
     pub(crate) raw: Bytes,
-    /// What it means.
+    /// The value of the element.
     pub(crate) value: Result<Value, Error>,
 }
 
-/// What comes next.
+/// The next element, if there is one.
 #[derive(Debug)]
 pub(crate) enum NextElement {
     Element(Element),
-    /// More bytes, or the word that none come, are needed to know.
+    /// More bytes are needed, or the call of [`Framer::end`] that says that none come.
     More,
     End,
 }
 
 /// Finds elements in bytes.
 pub(crate) struct Framer {
-    /// What errors begin with: of what the bytes are.
+    /// The beginning of error texts: where the bytes come from.
     of: String,
     format: ElementFormat,
     size_max: usize,
-    /// Where the first byte lies that was not taken yet.
+    /// The place of the first byte that was not taken yet.
     place: FilePlace,
-    /// What came, and from `taken` on was not taken.
+    /// The bytes that came; those from `taken` on were not taken yet.
     buffer: Vec<u8>,
     taken: usize,
-    /// So much of the rest holds no end of a line.
+    /// How many of the untaken bytes are known to have no end of a line.
     looked: usize,
     csv: Csv,
     events: EventReader,
     has_begun: bool,
-    /// No more bytes come.
+    /// Says that no more bytes come.
     is_last: bool,
     is_over: bool,
 }
@@ -118,18 +120,18 @@ pub(crate) struct Framer {
 /// What CSV needs.
 struct Csv {
     separator: u8,
-    /// Made for the first row: to make it costs as much as to read a thousand lines.
+    /// Made only for the first row, because to make it costs as much as to read a thousand lines.
     reader: Option<Reader>,
     fields: Vec<u8>,
     ends: Vec<usize>,
     columns: Option<Vec<ByteString>>,
-    /// How much of the row that is read was looked at, and what of it is known.
+    /// How far the present row is read: bytes read, bytes of fields, and fields that have ended.
     read: usize,
     filled: usize,
     ended: usize,
 }
 
-/// A row of CSV: its line, how it stands there, its fields.
+/// A row of CSV: its line, its bytes, its fields.
 struct Row {
     number: u64,
     raw: Bytes,
@@ -137,7 +139,7 @@ struct Row {
 }
 
 impl Framer {
-    /// One that errors call `of`, with a comma or nothing behind it.
+    /// A framer whose error texts begin with `of`, which is empty or ends with a comma.
     pub(crate) fn new(of: String, format: ElementFormat, size_max: usize) -> Framer {
         let separator =
             if let ElementFormat::Csv { separator, .. } = format { separator } else { b',' };
@@ -163,24 +165,24 @@ impl Framer {
         }
     }
 
-    /// Where the first byte lies that was not taken yet.
+    /// The place of the first byte that was not taken yet.
     pub(crate) fn place(&self) -> FilePlace {
         self.place
     }
 
-    /// Takes the bytes that come next.
+    /// Takes the next bytes.
     pub(crate) fn give(&mut self, bytes: &[u8]) {
         self.buffer.drain(..self.taken);
         self.taken = 0;
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// No more bytes come.
+    /// Says that no more bytes come.
     pub(crate) fn end(&mut self) {
         self.is_last = true;
     }
 
-    /// Goes on where somebody has been before; what stands before the first element is known.
+    /// Goes on at a place that was reached before; the header must be known already.
     pub(crate) fn go_to(&mut self, place: FilePlace) {
         (self.place, self.taken, self.looked, self.is_last) = (place, 0, 0, false);
         self.buffer.clear();
@@ -189,17 +191,18 @@ impl Framer {
         self.is_over = matches!(self.format, ElementFormat::Whole);
     }
 
-    /// Begins anew, with other bytes.
+    /// Begins again, with other bytes.
     pub(crate) fn restart(&mut self) {
         self.go_to(FilePlace::default());
         (self.has_begun, self.is_over, self.csv.columns) = (false, false, None);
         self.events = EventReader::default();
     }
 
-    /// Takes what stands before the first element; whether all of that was there.
+    /// Takes what comes before the first element: the byte order mark and the header. Whether all
+    /// of that was there.
     ///
     /// # Errors
-    /// It is malformed, or too long.
+    /// The header is malformed, or too long.
     pub(crate) fn begin(&mut self) -> Result<bool, Error> {
         if self.has_begun {
             return Ok(true);
@@ -234,7 +237,7 @@ impl Framer {
         Ok(())
     }
 
-    /// What comes next.
+    /// The next element, if there is one.
     ///
     /// # Errors
     /// An element is too long.
@@ -302,7 +305,7 @@ impl Framer {
             let number = self.place.line + 1;
             self.take(len);
             self.looked = 0;
-            // A last line without an end is a line, too.
+            // A last line without an end also counts as a line.
             self.place.line = number;
             let is_json = matches!(self.format, ElementFormat::Ndjson);
             if is_json && raw.trim_ascii().is_empty() {
@@ -324,7 +327,7 @@ impl Framer {
             let Some(at) = memchr::memchr2(b'\r', b'\n', &rest[self.looked..]) else {
                 self.looked = rest.len();
                 self.check_len(rest.len() + self.events.len())?;
-                // An event that is cut off is none (HTML, 9.2.6).
+                // An event that is cut off does not count (HTML, 9.2.6).
                 return Ok(None);
             };
             let len = self.looked + at;
@@ -359,7 +362,7 @@ impl Framer {
         Ok(Some(self.element(number, raw, value)))
     }
 
-    /// The next row of CSV, if all of it is here.
+    /// The next row of CSV, if it is complete.
     fn row(&mut self) -> Result<Option<Row>, Error> {
         loop {
             let Csv { separator, reader, fields, ends, read, filled, ended, .. } = &mut self.csv;
@@ -389,12 +392,12 @@ impl Framer {
         }
     }
 
-    /// Takes a row that was read to its end.
+    /// Takes a row that was read completely.
     fn row_end(&mut self) -> Result<Row, Error> {
         let (mut read, ended) = (self.csv.read, self.csv.ended);
         (self.csv.read, self.csv.filled, self.csv.ended) = (0, 0, 0);
-        // Of a pair that ends a line the reader has taken the first only; the second it would skip
-        // before the next row.
+        // Of the two bytes `\r\n` that end a line, the reader has taken only the first; it would
+        // skip the second before the next row.
         let all = &self.buffer[self.taken..];
         read += usize::from(all[read - 1] == b'\r' && all.get(read) == Some(&b'\n'));
         let all = &all[..read];
@@ -425,7 +428,7 @@ impl Framer {
         self.place.offset += len as u64;
     }
 
-    /// Whether an element of so many bytes, without the end of its line, may be.
+    /// Checks that an element may have this many bytes, without the end of its line.
     fn check_len(&self, len: usize) -> Result<(), Error> {
         if len <= self.size_max {
             return Ok(());
@@ -440,13 +443,13 @@ impl Framer {
         Err(self.wrong(self.place.line + 1, &text).with_status(413))
     }
 
-    /// What is wrong in this line.
+    /// An error in this line.
     pub(crate) fn wrong(&self, line: u64, what: &str) -> Error {
         Error::new(format_args!("{}line {line}: {what}", self.of))
     }
 }
 
-/// What a packet about an element that has failed says of it.
+/// The entries of a packet about an element that has failed.
 pub(crate) fn rejected(number: u64, raw: &[u8], error: &Error) -> [(&'static str, Value); 4] {
     [
         ("line", Value::text(String::from_utf8_lossy(raw).into_owned())),

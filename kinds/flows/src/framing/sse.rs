@@ -1,4 +1,4 @@
-//! Server-sent events (HTML, 9.2): what the lines of a stream of events mean.
+//! Server-sent events (HTML, 9.2): makes events of the lines of a stream.
 
 use bytes::Bytes;
 use bytestring::ByteString;
@@ -6,10 +6,10 @@ use sinew_flow::{Error, Map, Value};
 
 use super::text;
 
-/// What an event is called that has no name.
+/// The name of an event that gives none.
 const MESSAGE: &str = "message";
 
-/// An event on its way: the lines of it that have come.
+/// An event of which some lines have come.
 #[derive(Default)]
 pub(super) struct EventReader {
     /// The line in which it begins.
@@ -17,9 +17,9 @@ pub(super) struct EventReader {
     data: Option<Vec<u8>>,
     event: Vec<u8>,
     retry: Option<i64>,
-    /// Of the last event that had one.
+    /// The id of the last event that had one.
     id: Vec<u8>,
-    /// A line has ended with a carriage return, and a feed may follow that belongs to it.
+    /// A line has ended with a carriage return; a line feed that follows belongs to it.
     skips_feed: bool,
 }
 
@@ -29,22 +29,23 @@ impl EventReader {
         self.data.as_ref().map_or(0, Vec::len) + self.event.len() + self.id.len()
     }
 
-    /// Whether a feed that comes now belongs to the line before.
+    /// Whether a line feed that comes now belongs to the line before.
     pub(super) fn skips_feed(&self) -> bool {
         self.skips_feed
     }
 
-    /// It has come.
+    /// Notes that this line feed has come.
     pub(super) fn has_fed(&mut self) {
         self.skips_feed = false;
     }
 
-    /// A line has ended so.
+    /// Notes that a line has ended, and whether with a carriage return.
     pub(super) fn end_line(&mut self, with_return: bool) {
         self.skips_feed = with_return;
     }
 
-    /// Takes a line; the event that ends with it, where it begins, and its data.
+    /// Takes a line. If it ends an event, returns the line in which the event begins, its data, and
+    /// its value.
     pub(super) fn line(
         &mut self,
         line: &[u8],
@@ -74,7 +75,7 @@ impl EventReader {
             b"retry" if !value.is_empty() && value.iter().all(u8::is_ascii_digit) => {
                 self.retry = std::str::from_utf8(value).ok().and_then(|it| it.parse().ok());
             }
-            // A comment, or what is not known.
+            // A comment, or an unknown field.
             _ => {}
         }
         None

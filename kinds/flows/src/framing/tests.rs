@@ -1,4 +1,4 @@
-//! Elements of bytes in whatever pieces these come, and elements as bytes.
+//! Elements from bytes, in whatever pieces the bytes come; and elements as bytes.
 
 use serde_json::json;
 
@@ -6,7 +6,7 @@ use super::write::Outgoing;
 use super::*;
 use crate::testing::{fixture, run};
 
-/// The elements of bytes that come in pieces of so many; at the end why there are no more.
+/// The elements of bytes that come in pieces of `piece` bytes; an error comes last.
 fn elements(
     format: ElementFormat,
     bytes: &[u8],
@@ -36,7 +36,7 @@ fn elements(
     }
 }
 
-/// The same however the bytes come, as JSON.
+/// The elements as JSON. Checks that they are the same for pieces of any length.
 fn whole(format: ElementFormat, bytes: &[u8]) -> serde_json::Value {
     let all = elements(format, bytes, bytes.len().max(1));
     for piece in 1..bytes.len() {

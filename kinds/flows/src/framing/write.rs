@@ -1,14 +1,14 @@
-//! Elements as bytes.
+//! Writes elements as bytes.
 
 use sinew_core::Parameters;
 use sinew_flow::{Error, Flow, Value};
 
 use crate::json;
 
-/// How elements follow each other.
+/// The format in which elements are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outgoing {
-    /// Texts, a line each; what is no text as JSON.
+    /// Texts, a line each; other values as JSON.
     Lines,
     /// JSON, a line each.
     Ndjson,
@@ -20,14 +20,14 @@ pub(crate) enum Outgoing {
     Bytes,
 }
 
-/// The fields of an event; a mapping with no others is one.
+/// The fields of an event; a mapping with no other fields is an event.
 const FIELDS: [&str; 4] = ["event", "id", "data", "retry"];
 
-/// What keeps a connection alive while no event comes: a comment.
+/// A comment, which keeps a connection alive while no event comes.
 pub(crate) const COMMENT: &[u8] = b":\n\n";
 
 impl Outgoing {
-    /// What the parameter of this name, a choice of these, says.
+    /// The format that the parameter of this name gives.
     pub(crate) fn of(parameters: &Parameters<'_>, name: &str) -> Outgoing {
         match parameters.text(name) {
             "lines" => Outgoing::Lines,
@@ -38,7 +38,7 @@ impl Outgoing {
         }
     }
 
-    /// What these bytes are, in the terms of HTTP.
+    /// The HTTP content type of the bytes.
     pub(crate) fn content_type(self) -> &'static str {
         match self {
             Outgoing::Lines => "text/plain; charset=utf-8",
@@ -49,10 +49,10 @@ impl Outgoing {
         }
     }
 
-    /// An element as it is written, at the cost of the flow.
+    /// The bytes of an element. The cost is drawn from the flow's work.
     ///
     /// # Errors
-    /// It cannot be written so (422); or the flow has no work left for it (503).
+    /// It cannot be written in this format (422); or the flow has no work left for it (503).
     pub(crate) async fn write(self, flow: &Flow, value: &Value) -> Result<Vec<u8>, Error> {
         if let Value::Stream(_) = value {
             return Err(refused("an element is a value, this is a stream"));
@@ -84,10 +84,10 @@ fn whole(value: &Value) -> Result<Vec<u8>, Error> {
     }
 }
 
-/// A text as a line; what is no text as JSON.
+/// A text as a line; other values as JSON.
 ///
 /// # Errors
-/// The text has lines of its own (400).
+/// The text contains the end of a line (400).
 pub(crate) async fn line(flow: &Flow, value: &Value) -> Result<Vec<u8>, Error> {
     let line = json::line(flow, value).await?.into_bytes();
     if memchr::memchr2(b'\n', b'\r', &line).is_some() {
@@ -97,10 +97,10 @@ pub(crate) async fn line(flow: &Flow, value: &Value) -> Result<Vec<u8>, Error> {
     Ok(line)
 }
 
-/// A row of CSV: quotes where a field needs them.
+/// A row of CSV, with quotes around the fields that need them.
 ///
 /// # Errors
-/// It is no list or mapping (400).
+/// It is not a list or mapping (400).
 pub(crate) async fn row(flow: &Flow, value: &Value) -> Result<Vec<u8>, Error> {
     let fields: Vec<Value> = match flow.resolve(value)? {
         Value::List(items) => items.to_vec(),
@@ -119,7 +119,7 @@ pub(crate) async fn row(flow: &Flow, value: &Value) -> Result<Vec<u8>, Error> {
             Value::Null => String::new(),
             field => json::line(flow, field).await?,
         };
-        // A row of one empty field would be no row.
+        // A row of one empty field needs quotes, otherwise its line would be empty.
         let is_alone = text.is_empty() && fields.len() == 1;
         if is_alone || text.contains(['"', ',', '\n', '\r']) {
             row.extend(format!("\"{}\"", text.replace('"', "\"\"")).into_bytes());
@@ -130,7 +130,7 @@ pub(crate) async fn row(flow: &Flow, value: &Value) -> Result<Vec<u8>, Error> {
     Ok(row)
 }
 
-/// An event: a mapping with no other keys than those of one, or data.
+/// An event: a mapping with only the keys of an event, or any other value as its data.
 async fn event(flow: &Flow, value: &Value) -> Result<Vec<u8>, Error> {
     let mut bytes = Vec::new();
     let fields = match value {
@@ -168,7 +168,7 @@ async fn event(flow: &Flow, value: &Value) -> Result<Vec<u8>, Error> {
     Ok(bytes)
 }
 
-/// Each line of a text as one of data: what would end the event is in none of them.
+/// Writes each line of a text as a `data` line, so that no empty line ends the event too early.
 fn data(bytes: &mut Vec<u8>, text: &str) {
     let text = text.replace("\r\n", "\n");
     for line in text.split(['\n', '\r']) {

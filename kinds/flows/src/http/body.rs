@@ -1,4 +1,4 @@
-//! The body of an answer, or of what the client asks.
+//! The body of an answer, or of a request that the client sends.
 
 use std::io::{self, Write};
 use std::mem::take;
@@ -22,31 +22,31 @@ const JSON: HeaderValue = HeaderValue::from_static("application/json");
 pub(crate) enum Content {
     /// Nothing.
     Empty,
-    /// All of it.
+    /// The whole body.
     Full(Bytes),
-    /// What is still to come, and how long it is if that is known.
+    /// A body that is still to come, and its length if known.
     Stream(BytesToCome, Option<u64>),
-    /// The same in fewer bytes.
+    /// Another content, compressed.
     Gzip(Box<Gzip>),
 }
 
-/// Who hears what of a body is handed over.
+/// Is told which bytes of a body are handed over.
 pub(crate) trait Sent {
-    /// These bytes next; it may count them until they have gone.
+    /// These bytes are handed over next. The receiver may count them until they have been sent.
     fn sent(&mut self, bytes: Bytes) -> Bytes {
         bytes
     }
 
-    /// Those before are on their way: more is asked for.
+    /// The bytes before are on their way: more are asked for.
     fn taken(&mut self) {}
 }
 
-/// Nobody.
+/// Tells nobody.
 impl Sent for () {}
 
 impl Content {
-    /// A value and its type; `None` for nothing. `gone` is said of a stream that was read before,
-    /// and `write` makes JSON of what is neither text nor bytes.
+    /// A value as content, and its type; `None` for null. `gone` is the error for a stream that was
+    /// read before. `write` makes JSON of all but text, bytes and streams.
     pub(super) async fn of(
         value: Value,
         gone: &str,
@@ -61,12 +61,12 @@ impl Content {
                 let content_type = stream.content_type().map_or(BYTES, HeaderValue::from_static);
                 (content_type, Content::Stream(parts, stream.known_len()))
             }
-            // In a place of its own: what writes nothing is small without.
+            // Boxed, so that the future stays small where no JSON is written.
             other => (JSON, Content::Full(Box::pin(write(other)).await?.into())),
         }))
     }
 
-    /// How long it is, if there is one and that is known.
+    /// Its length, if there is a body and its length is known.
     pub(super) fn known_len(&self) -> Option<u64> {
         match self {
             Content::Full(bytes) => Some(bytes.len() as u64),
@@ -94,14 +94,14 @@ pub(crate) struct Gzip {
     source: Content,
     /// `None` after the end.
     encoder: Option<GzEncoder<Vec<u8>>>,
-    /// Bytes that it has compressed since others could have the worker.
+    /// Bytes that it has compressed since it last let others have the worker.
     stretch: usize,
 }
 
 /// Bytes that are compressed at a time.
 const PIECE_LEN: usize = 16 << 10;
-/// Bytes that are compressed before others have their turn, however fast they are taken: some two
-/// milliseconds.
+/// Bytes that are compressed before others have their turn, even if the client takes them at once.
+/// This takes some two milliseconds.
 const STRETCH_LEN_MAX: usize = 128 << 10;
 
 impl Gzip {
@@ -136,7 +136,7 @@ impl Gzip {
                     self.encoder.take().map(GzEncoder::finish).unwrap_or_else(|| Ok(Vec::new()))
                 }
             };
-            // A vector takes all that is written to it.
+            // Writing to a vector does not fail.
             let packed = packed.map_err(Error::new);
             if !matches!(&packed, Ok(bytes) if bytes.is_empty()) {
                 return Poll::Ready(Some(packed.map(Bytes::from)));
@@ -146,7 +146,8 @@ impl Gzip {
     }
 }
 
-/// What comes out for a piece; all of it, if somebody waits for just this piece.
+/// The compressed bytes of a piece. With `flush` all of them come out now, as the client may be
+/// waiting for just this piece.
 fn pack(encoder: &mut GzEncoder<Vec<u8>>, piece: &[u8], flush: bool) -> io::Result<Vec<u8>> {
     encoder.write_all(piece)?;
     if flush {
@@ -170,7 +171,7 @@ impl<H> Body<H> {
 
 impl<H: Sent + Unpin> HttpBody for Body<H> {
     type Data = Bytes;
-    /// The connection is closed then, so that nobody takes it for the whole.
+    /// On an error the connection is closed, so that the client does not take a part for the whole.
     type Error = Error;
 
     fn poll_frame(

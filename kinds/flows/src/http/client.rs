@@ -1,4 +1,4 @@
-//! `http`: asks another server.
+//! `http`: sends requests to another server.
 
 mod answer;
 mod ask;
@@ -35,18 +35,18 @@ use tokio::time::{Instant, timeout_at};
 
 use super::body::Body;
 
-/// The row of the table.
+/// This node's row in the table.
 pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Node(make) };
 
-/// The other server cannot be reached, or says nonsense.
+/// The other server cannot be reached, or its answer is not valid.
 const BAD_GATEWAY: u16 = 502;
-/// No server is left to be asked.
+/// No server is left that can be asked.
 const UNAVAILABLE: u16 = 503;
-/// The other server is late.
+/// The other server does not answer in time.
 const GATEWAY_TIMEOUT: u16 = 504;
 
-/// So often a request is sent again because the kept connection that it went over turned out to be
-/// closed; past that it is an error. Each time takes a dead connection out of the pool.
+/// How often a request is sent again because the kept connection that it went over turned out to be
+/// closed. After that it is an error. Each try takes a dead connection out of the pool.
 const REPEATS_MAX: u32 = 3;
 
 const SECOND_NS: u64 = 1_000_000_000;
@@ -185,7 +185,7 @@ type HttpClient = Client<Connector, Body<()>>;
 struct Http {
     form: Form,
     client: HttpClient,
-    /// For websockets that are passed on: over HTTP/2 there are none.
+    /// For websockets that are passed on: they go over HTTP/1.1 only.
     over_http1: Option<HttpClient>,
     names: Names,
     patience: Duration,
@@ -196,10 +196,10 @@ struct Http {
     bases: Vec<String>,
     balance: Balance,
     rest: Duration,
-    /// Those of all workers; `None` without any, and before it is attached.
+    /// Shared by all workers. `None` if the spec has no targets, and before the node is attached.
     targets: Option<Arc<Targets>>,
     health: Option<Health>,
-    /// Whoever looks at the targets stops when this is gone.
+    /// The health checks of the targets stop when this is dropped.
     owner: Rc<()>,
 }
 
@@ -233,7 +233,7 @@ fn make(parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
     }
 }
 
-/// The client, and the one for websockets if some are passed on.
+/// The client, and the one for websockets if the node passes them on.
 fn clients(
     parameters: &Parameters<'_>,
     names: &Names,
@@ -243,7 +243,7 @@ fn clients(
     Ok((client(parameters.text("protocol"))?, over_http1))
 }
 
-/// A client with its pool of connections, which are made when they are needed.
+/// A client with its pool of connections. Connections are made when they are needed.
 fn client(parameters: &Parameters<'_>, names: Names, protocol: &str) -> Result<HttpClient, String> {
     let ca = (!parameters.text("ca").is_empty()).then(|| parameters.path("ca"));
     let roots = roots(ca.as_deref())?;
@@ -261,7 +261,8 @@ impl FlowNode for Http {
     fn attach(&mut self, site: &NodeContext) {
         self.names.attach(site.pool.clone());
         if !self.bases.is_empty() {
-            // After an edit that names others, nothing of the ones before is known.
+            // The targets are part of the name: after an edit that changes them, no old state is
+            // used.
             let name =
                 format!("{} {:?} {:?}", site.plan.nodes[site.node].name, self.bases, self.rest);
             let make = || Targets::new(&self.bases, self.balance, self.rest);
@@ -289,8 +290,8 @@ impl FlowNode for Http {
 }
 
 impl Http {
-    /// Asks, and waits for the answer as long as the spec says: of several targets another one if
-    /// one cannot be reached.
+    /// Sends a request, and waits for the answer as long as the spec says. If one of several
+    /// targets cannot be reached, another one is asked.
     async fn ask(&self, at: At<'_>, packet: &Value) -> Result<Answer, Error> {
         let until = Instant::now() + self.patience;
         let Some(targets) = &self.targets else {
@@ -321,7 +322,7 @@ impl Http {
         }
     }
 
-    /// The same at one place.
+    /// The same for one target.
     async fn ask_at(
         &self,
         at: At<'_>,
@@ -349,7 +350,7 @@ impl Http {
         }
     }
 
-    /// Asks, and goes where the answers lead.
+    /// Sends a request, and follows redirects.
     async fn exchange(&self, ask: &mut ClientRequest) -> Result<Answer, Unanswered> {
         let mut redirects = 0;
         let mut response = loop {
@@ -386,7 +387,7 @@ impl Http {
         Ok(Answer::new(parts, body))
     }
 
-    /// Sends a request, again if the connection that it went over was closed meanwhile.
+    /// Sends a request; sends it again if the connection that it went over was closed meanwhile.
     async fn send(&self, ask: &mut ClientRequest) -> Result<Response<Incoming>, Unanswered> {
         let mut repeats = 0;
         let over_http1 = self.over_http1.as_ref().filter(|_| ask.upgrades());
@@ -416,7 +417,7 @@ impl Http {
 /// Why there is no answer.
 struct Unanswered {
     text: String,
-    /// There was nobody to be asked, so nobody has begun to do anything.
+    /// No connection was made, so no server has begun to handle the request.
     is_unreached: bool,
 }
 
@@ -426,10 +427,10 @@ impl From<String> for Unanswered {
     }
 }
 
-/// Who may be asked after an error.
+/// Which server may be asked after an error.
 enum Next {
     Another,
-    /// The same, but the body was a stream, and is gone.
+    /// Another server could be asked, but the body was a stream, and is gone.
     Unsent,
     Nobody,
 }
@@ -442,7 +443,7 @@ fn none_left(targets: &Targets) -> Error {
         .with_header("retry-after", targets.wait_s().to_string())
 }
 
-/// Whether the connection had answered before, and broke without saying anything wrong.
+/// Whether an answer had come over the connection before, and it broke without a malformed message.
 fn was_kept(error: &ClientError) -> bool {
     let mut extensions = Extensions::new();
     if let Some(connected) = error.connect_info() {

@@ -1,4 +1,4 @@
-//! `cookie`: sets a cookie with the reply. And what a cookie is (RFC 6265).
+//! `cookie`: sets a cookie with the reply. Also reads and writes cookies (RFC 6265).
 
 #[cfg(test)]
 mod tests;
@@ -19,7 +19,7 @@ use crate::script::template::Template;
 
 pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Node(make) };
 
-/// What a cookie has beside its value; the same for all kinds that set one.
+/// Parameters of a cookie beside its value, the same for all kinds that set one.
 pub(crate) const SECURE: Parameter = Parameter::new("secure", ParameterType::Bool)
     .or("true")
     .doc("Whether browsers send it over TLS only; at localhost most of them do not require TLS.");
@@ -63,11 +63,11 @@ pub(crate) const MAX_AGE_NS_MAX: u64 = 400 * 24 * 3600 * 1_000_000_000;
 /// Longest cookie, name and value: browsers drop longer ones.
 const LEN_MAX: usize = 4096;
 
-/// A cookie but for its value.
+/// A cookie without its value.
 #[derive(Debug)]
 pub(crate) struct CookieFrame {
     pub(crate) name: ByteString,
-    /// What stands behind its value, but for how long it stays.
+    /// The attributes that follow its value, except `Max-Age`.
     traits: String,
     max_age: Duration,
 }
@@ -122,17 +122,17 @@ impl Cookie {
 /// A reply that sets a cookie too.
 ///
 /// # Errors
-/// The reply can be no answer.
+/// The reply cannot be an answer.
 pub(crate) fn with_cookie(flow: &Flow, reply: Option<Value>, line: ByteString) -> Reply {
     with_headers(flow, reply.unwrap_or_default(), vec![("set-cookie", line)]).map(Some)
 }
 
 impl CookieFrame {
-    /// The cookie that the parameters `cookie`, `secure` and `same_site` describe. Scripts of
-    /// the page cannot read one that is hidden.
+    /// The cookie that the parameters `cookie`, `secure` and `same_site` describe. Scripts of the
+    /// page cannot read it if `is_hidden`.
     ///
     /// # Errors
-    /// All by which it is none, or one that browsers drop.
+    /// All reasons why it is not a cookie, or why browsers would drop it.
     pub(crate) fn of(
         parameters: &Parameters<'_>,
         (path, domain): (&str, &str),
@@ -209,20 +209,20 @@ impl CookieFrame {
         }
         let mut line = format!("{name}={value}{traits}");
         if !max_age.is_zero() {
-            // A text takes all that is written to it.
+            // Writing to a text does not fail.
             let _ = write!(line, "; Max-Age={}", max_age.as_secs().max(1));
         }
         Ok(line.into())
     }
 
-    /// The line by which a browser forgets it.
+    /// The line of a header `set-cookie` that makes a browser forget the cookie.
     pub(crate) fn deleted(&self) -> ByteString {
         format!("{}={}; Max-Age=0", self.name, self.traits).into()
     }
 }
 
-/// The cookies of a request, in their order. Of several with a name the first one counts, which is
-/// that of the longest path; what is no cookie is left out.
+/// The cookies of a request, in their order. Of several with the same name the first one counts,
+/// which is the one with the longest path. What is not a cookie is left out.
 pub(crate) fn parsed(header: &str) -> Map {
     let mut cookies = Map::new();
     for pair in header.split(';') {

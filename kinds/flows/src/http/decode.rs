@@ -1,5 +1,5 @@
-//! What comes over HTTP, as values: the query, forms, headers, and bodies by their content type.
-//! All of it is hostile; what is malformed is an error that the one who sent it may see.
+//! Decodes what comes over HTTP to values: the query, forms, headers, and bodies by their content
+//! type. None of it is trusted. Malformed input is an error that its sender may see.
 
 use std::borrow::Cow;
 use std::mem::take;
@@ -17,7 +17,7 @@ use sinew_flow::{Error, Map, Value};
 /// has the list of its values.
 ///
 /// # Errors
-/// What is encoded is not UTF-8 (400).
+/// A decoded name or value is not UTF-8 (400).
 pub fn form(text: &str) -> Result<Value, Error> {
     let mut fields = Map::new();
     for pair in text.split('&').filter(|pair| !pair.is_empty()) {
@@ -49,7 +49,7 @@ fn plain(text: &str) -> Result<ByteString, Error> {
 
 /// Headers by their names in lower case. Several of one name are joined with commas, as RFC 9110
 /// (5.3) says, cookies with semicolons. Cookies that a server sets cannot be joined: several are a
-/// list. What is not UTF-8 is replaced.
+/// list. Bytes that are not UTF-8 are replaced.
 pub fn headers(headers: &HeaderMap) -> Value {
     let text = |value| Value::text(&*lossy(value));
     let value = |name: &HeaderName| match several(headers, name) {
@@ -60,7 +60,7 @@ pub fn headers(headers: &HeaderMap) -> Value {
     Value::map(headers.keys().map(|name| (name.as_str(), value(name))))
 }
 
-/// The values of a name joined; `None` if there is but one.
+/// The values of a name joined; `None` if there is only one.
 fn several(headers: &HeaderMap, name: &HeaderName) -> Option<String> {
     let mut values = headers.get_all(name).iter().map(lossy);
     let (first, second) = (values.next()?, values.next()?);
@@ -73,9 +73,10 @@ fn lossy(value: &HeaderValue) -> Cow<'_, str> {
     String::from_utf8_lossy(value.as_bytes())
 }
 
-/// Bytes that are decoded for one unit of work, at least: JSON of nothing but small numbers.
+/// Bytes that are decoded for one unit of work, at least. The worst case is JSON of small numbers
+/// only.
 const BYTES_PER_UNIT: usize = 4;
-/// Bytes of text for one: it is looked through, and shared.
+/// Bytes of text for one unit of work: text is only checked, and then shared.
 const TEXT_BYTES_PER_UNIT: usize = 1024;
 
 /// What it costs to decode a body of so many bytes, in units of work.
@@ -88,17 +89,17 @@ pub(super) fn price(content_type: Option<&HeaderValue>, len: usize) -> u64 {
     (len / bytes_per_unit) as u64
 }
 
-/// Longest body that a worker takes apart itself, in some twenty milliseconds at most. A longer one
-/// is decoded on a thread for what blocks, before the packet goes on.
+/// Longest body that a worker decodes itself, in some twenty milliseconds at most. A longer one is
+/// decoded on a thread for blocking work, before the packet goes on.
 const WORKER_LEN_MAX: usize = 1 << 20;
 
 /// Whether a body of so many bytes would keep its worker for long. Text and bytes never do.
 pub(super) fn is_heavy(headers: &HeaderMap, len: usize) -> bool {
-    // The length first: nearly every request is asked.
+    // The length is checked first, because nearly every request comes here.
     len > WORKER_LEN_MAX && matches!(sort(headers.get(CONTENT_TYPE)), Sort::Form | Sort::Json)
 }
 
-/// What a body is.
+/// How a body is decoded.
 #[derive(Clone, Copy, PartialEq)]
 enum Sort {
     Form,
@@ -107,7 +108,7 @@ enum Sort {
     Bytes,
 }
 
-/// What a content type says of a body.
+/// How a body of this content type is decoded.
 fn sort(content_type: Option<&HeaderValue>) -> Sort {
     let content_type = content_type.and_then(|it| it.to_str().ok()).unwrap_or_default();
     let essence = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
@@ -159,7 +160,7 @@ fn text(content_type: Option<&HeaderValue>, bytes: &Bytes) -> Result<ByteString,
         .map_err(|_| malformed(400, "the body is not UTF-8, as its content type says".to_owned()))
 }
 
-/// An error of whoever sent it, who may know.
+/// An error that the sender has made, and may see.
 fn malformed(status: u16, text: String) -> Error {
     let shown = Value::text(text.clone());
     Error::new(text).with_status(status).with_shown(shown)

@@ -1,6 +1,7 @@
 //! `listener`: begins a flow for each HTTP request, and answers with its reply.
 //!
-//! Each worker has a socket of its own, with connections of its own: the kernel divides what comes.
+//! Each worker has a socket and connections of its own. The kernel divides new connections among
+//! the sockets.
 
 mod accept;
 mod begun;
@@ -33,7 +34,7 @@ use options::Options;
 use room::Room;
 use worker::Worker;
 
-/// The row of the table.
+/// This node's row in the table.
 pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Source(make) };
 
 static INFO: Kind = Kind {
@@ -218,8 +219,8 @@ impl Source for Options {
         self.open_after(workers, &[])
     }
 
-    /// Sockets at the same address go on in the new place: what waits in them to be accepted is
-    /// not lost.
+    /// Takes over the sockets of an earlier listener at the same address, so that connections that
+    /// wait there to be accepted are not lost.
     fn open_after(
         self: Box<Self>,
         workers: usize,
@@ -231,7 +232,7 @@ impl Source for Options {
             Some(sockets) => sockets,
             None => bind::sockets(options.address, workers)?,
         };
-        // The port may have been any.
+        // With port 0 the kernel has chosen a port.
         if let Some(Ok(address)) = sockets.first().map(|socket| socket.local_addr()) {
             options.callers.listen_at(address);
         }

@@ -1,4 +1,4 @@
-//! HTTP: what listens, what finds the way, what asks others.
+//! HTTP: listeners, routes, clients.
 
 mod body;
 pub(crate) mod client;
@@ -18,7 +18,7 @@ pub(crate) mod websocket;
 use hyper::rt::Executor;
 use tokio::task::spawn_local;
 
-/// Runs what a connection of HTTP/2 does beside itself, on its worker.
+/// Runs the other futures of an HTTP/2 connection on the worker of the connection.
 #[derive(Clone)]
 struct Here;
 

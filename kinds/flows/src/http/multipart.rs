@@ -1,4 +1,4 @@
-//! `multipart`: takes a form with files apart (RFC 7578).
+//! `multipart`: splits a form with files into its parts (RFC 7578).
 
 #[cfg(test)]
 mod tests;
@@ -56,7 +56,7 @@ static INFO: Kind = Kind {
 };
 
 const SIZE: ParameterType = ParameterType::Size { min_bytes: 1 << 10, max_bytes: 4 << 30 };
-/// The output, by index of the table.
+/// The output, as an index into the kind's ports.
 const OUT: usize = 1;
 /// Bytes of a body for one unit of work, at least.
 const BYTES_PER_UNIT: usize = 256;
@@ -64,7 +64,7 @@ const BYTES_PER_UNIT: usize = 256;
 const PART_WORK: u64 = 100;
 /// A file is written in blocks of so many bytes at least.
 const BLOCK_LEN: usize = 256 << 10;
-/// Longest name of a file, in characters, as it is told; the rest is cut off.
+/// Longest name of a file that the flow gets, in characters; the rest is cut off.
 const NAME_CHARS_MAX: usize = 100;
 
 struct Multipart {
@@ -72,7 +72,7 @@ struct Multipart {
     into: ByteString,
 }
 
-/// What may come, and where it goes.
+/// What may come, and where files are written.
 struct Limits {
     folder: Option<PathBuf>,
     parts_max: usize,
@@ -119,7 +119,7 @@ impl Multipart {
         })?;
         let taking = Taking { at, limits: &self.limits, written: Arc::default() };
         let form = taking.parts(&boundary, body).await?;
-        // Relaxed: who drops it last has seen what was done before.
+        // Relaxed: the thread that drops it last has seen all that was done before.
         taking.written.stay.store(true, Ordering::Relaxed);
         Ok(form)
     }
@@ -151,7 +151,7 @@ fn read_before() -> Error {
     Error::new("the body was read before; it passes once")
 }
 
-/// Files that were written for a form. If that comes to nothing, they go with it.
+/// Files that were written for a form. They are removed if the form fails.
 #[derive(Default)]
 struct Written {
     paths: Mutex<Vec<PathBuf>>,
@@ -164,13 +164,13 @@ impl Drop for Written {
             return;
         }
         for path in self.paths.get_mut().unwrap_or_else(PoisonError::into_inner) {
-            // It is of no use to anybody, and what cannot be removed hurts nobody either.
+            // The file is of no use; if it cannot be removed, it does no harm.
             let _ = fs::remove_file(path);
         }
     }
 }
 
-/// A form that is taken apart as it comes.
+/// A form that is split as it comes.
 struct Taking<'a> {
     at: At<'a>,
     limits: &'a Limits,
@@ -210,7 +210,7 @@ impl Taking<'_> {
         Ok(Value::map([("fields", Value::Map(fields.into())), ("files", Value::list(files))]))
     }
 
-    /// The next piece of a part, paid for.
+    /// The next piece of a part, for which the flow is charged.
     async fn piece(&self, part: &mut Part) -> Result<Option<Bytes>, Error> {
         let piece = part.chunk().await.map_err(|error| self.limits.refuse(error))?;
         let len = piece.as_ref().map_or(0, Bytes::len);
@@ -219,7 +219,7 @@ impl Taking<'_> {
         Ok(piece)
     }
 
-    /// All of a part.
+    /// Reads a whole part.
     async fn whole(&self, mut part: Part) -> Result<Bytes, Error> {
         let mut bytes = BytesMut::new();
         while let Some(piece) = self.piece(&mut part).await? {
@@ -250,7 +250,7 @@ impl Taking<'_> {
         ]))
     }
 
-    /// Writes a part into a new file that only its owner reads; its size.
+    /// Writes a part into a new file that only its owner can read. Gives its size.
     async fn write(&self, folder: &Path, path: PathBuf, mut part: Part) -> Result<usize, Error> {
         let cannot = |error: io::Error| {
             let full = error.kind() == io::ErrorKind::StorageFull;
@@ -283,7 +283,7 @@ impl Taking<'_> {
     }
 }
 
-/// The path of a file that is not there yet, under a name that nobody could choose.
+/// The path of a file that is not there yet, with a random name.
 fn unused(folder: &Path) -> Result<PathBuf, Error> {
     let mut random = [0; 16];
     SystemRandom::new().fill(&mut random).map_err(|_| Error::new("no random bytes"))?;
@@ -293,7 +293,7 @@ fn unused(folder: &Path) -> Result<PathBuf, Error> {
 impl Limits {
     fn refuse(&self, error: Malformed) -> Error {
         match error {
-            // Whoever brought the bytes says it better.
+            // The source of the bytes has the better error text.
             Malformed::StreamReadFailed(inner) => match inner.downcast::<Error>() {
                 Ok(error) => *error,
                 Err(other) => malformed(&other),
@@ -320,8 +320,8 @@ fn malformed(why: &dyn std::fmt::Display) -> Error {
     Error::new(format_args!("the body is not a form of several parts: {why}")).with_status(400)
 }
 
-/// A name of a file without its folders, and without what means something to a shell, a disk or a
-/// browser: letters, digits, spaces, dots, dashes, and not hidden.
+/// A name of a file without its folders, and without signs that mean something to a shell, a disk
+/// or a browser. It has letters, digits, spaces, dots and dashes, and is not a hidden one.
 fn safe_name(name: &str) -> String {
     let last = name.rsplit(['/', '\\']).next().unwrap_or_default();
     let safe = |sign: char| match sign {

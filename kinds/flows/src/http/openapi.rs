@@ -52,7 +52,7 @@ const SERVERS_MAX: usize = 16;
 
 struct OpenApi {
     document: Value,
-    /// Those of schemas.
+    /// The files of schemas.
     files: Vec<PathBuf>,
 }
 

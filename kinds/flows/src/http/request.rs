@@ -1,6 +1,6 @@
-//! A request as the packet of a flow. Its fields are made when a node asks for them, and kept: a
-//! path that looks at none of them pays for none, but for a long body of JSON or a form.
-//! A body that is not gathered is a stream, and none of the rest.
+//! A request as the packet of a flow. Its fields are made when a node asks for them, and kept. A
+//! flow that uses none of them is charged for none, except for a long body of JSON or a form. A
+//! body that is not gathered is always a stream.
 
 use std::any::Any;
 use std::net::SocketAddr;
@@ -17,11 +17,12 @@ use sinew_flow::{AskedFor, Document, Error, Map, SpanContext, Stream, Value};
 use super::body::Content;
 use super::{cookie, decode};
 
-/// Where the span of who asks stands, and what others say of its trace (Trace Context of the W3C).
+/// The headers with the span of the caller, and with what others say of its trace (Trace Context of
+/// the W3C).
 pub(super) const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 pub(super) const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
 
-/// A body up to here may lie in the buffer of its connection, beside the head.
+/// A body of at most so many bytes may be in the buffer of its connection, beside the head.
 const BUFFER_LEN: usize = 8 << 10;
 
 /// A request.
@@ -31,22 +32,22 @@ pub(crate) struct Request {
     body: Sending,
     scheme: &'static str,
     remote: SocketAddr,
-    /// What the router found in the path.
+    /// The parameters that the router found in the path.
     params: Option<Arc<Map>>,
-    /// In a place of its own: a request of which nobody asks for it is smaller.
+    /// Boxed, so that a request whose fields nobody asks for is smaller.
     made: OnceLock<Box<Made>>,
 }
 
-/// What comes behind the head of a request.
+/// The body of a request.
 #[derive(Clone, Debug)]
 pub(crate) enum Sending {
-    /// All of it.
+    /// The whole body.
     Whole(Bytes),
-    /// What is still to come.
+    /// A body that is still to come.
     Stream(Stream),
 }
 
-/// What was made of a request so far.
+/// The fields of a request that have been made so far.
 #[derive(Clone, Debug, Default)]
 struct Made {
     query: OnceLock<Result<Value, Error>>,
@@ -73,7 +74,7 @@ impl Request {
         (&**document as &dyn Any).downcast_ref()
     }
 
-    /// What stands before the body.
+    /// The head of the request.
     pub(crate) fn parts(&self) -> &Parts {
         &self.parts
     }
@@ -89,7 +90,7 @@ impl Request {
     /// The same, to be sent on.
     ///
     /// # Errors
-    /// Somebody has read it before.
+    /// The stream was read before.
     pub(super) fn content(&self) -> Result<Content, Error> {
         match &self.body {
             Sending::Whole(bytes) => Ok(Content::Full(bytes.clone())),
@@ -101,7 +102,7 @@ impl Request {
         }
     }
 
-    /// All of the body as it came.
+    /// The whole body as it came.
     ///
     /// # Errors
     /// The listener does not gather it.
@@ -115,12 +116,12 @@ impl Request {
         }
     }
 
-    /// What its sender says that the body is.
+    /// The content type that its sender gave.
     pub(crate) fn content_type(&self) -> Option<&HeaderValue> {
         self.parts.headers.get(CONTENT_TYPE)
     }
 
-    /// Sets what stands in the path for the names of a route.
+    /// Sets the values in the path for the names of a route.
     pub(crate) fn set_params(&mut self, params: Map) {
         self.params = Some(Arc::new(params));
     }
@@ -131,7 +132,7 @@ impl Request {
     }
 
     fn cookies(&self) -> Value {
-        // A browser may send them in several lines over HTTP/2.
+        // Over HTTP/2 a browser may send cookies in several lines.
         let lines = self.parts.headers.get_all(COOKIE).iter();
         let lines: Vec<_> = lines.map(|line| String::from_utf8_lossy(line.as_bytes())).collect();
         Value::Map(cookie::parsed(&lines.join(";")).into())
@@ -208,18 +209,18 @@ impl Document for Request {
 
     fn context(&self) -> Option<SpanContext> {
         let headers = &self.parts.headers;
-        // To look at each costs less than to search, where there are few.
+        // With few headers, one pass over all costs less than a search.
         let mut parents = headers.iter().filter(|(name, _)| **name == TRACEPARENT);
         let (_, parent) = parents.next()?;
         if parents.next().is_some() {
-            // Nobody knows which of them is meant.
+            // It is not known which of them is meant.
             return None;
         }
         let states = headers.get_all(TRACESTATE).iter().filter_map(|line| line.to_str().ok());
         Some(SpanContext::parse(parent.as_bytes())?.with_state(states))
     }
 
-    /// As it came, a request holds the buffer that its connection read it into.
+    /// A copy, because a request as it came holds the buffer that its connection read it into.
     fn compact(&self) -> Option<Arc<dyn Document>> {
         let mut headers = HeaderMap::with_capacity(self.parts.headers.len());
         for (name, value) in &self.parts.headers {
@@ -243,7 +244,7 @@ impl Document for Request {
     }
 }
 
-/// What its name is on the wire.
+/// The name of a version on the wire.
 pub(crate) fn protocol(version: Version) -> &'static str {
     match version {
         Version::HTTP_10 => "HTTP/1.0",
@@ -296,7 +297,7 @@ mod tests {
     #[test]
     fn a_compact_request_is_the_same_and_holds_no_buffer() {
         let buffer = Bytes::from_static(b"/a?b=c here [1]");
-        // What is static is nobody's; this is the connection's.
+        // Static bytes have no owner; these are owned as those of a connection are.
         let buffer = Bytes::from(buffer.repeat(100));
         let request = HttpRequest::post(Uri::from_maybe_shared(buffer.slice(..6)).expect("a URI"));
         let host = HeaderValue::from_maybe_shared(buffer.slice(7..11)).expect("a value");
@@ -339,7 +340,7 @@ mod tests {
         }
         let asks = "kind: snippet, language: cel, code: has(packet.body.x)";
         assert_eq!(ask(asks, sent()), Ok(Some(Value::Bool(false))));
-        // What the graph itself has made is the graph's mistake.
+        // A value that the graph itself has made is the graph's mistake.
         let made = Value::map([("body", Value::map([("y", Value::Null)]))]);
         let error = ask("kind: set, values: {t: '{{ packet.body.x }}'}", made).expect_err("none");
         assert_eq!((error.status(), error.shown()), (500, None));
@@ -355,7 +356,7 @@ mod tests {
             ("text, code: 't {{ packet.p.body }} t'", decoded + written),
             ("json, code: ['t {{ packet }}', '{{ flow.id }}']", decoded + written),
             ("cel, code: size(packet.p.body) > 0", decoded),
-            // Lua also pays for each value that it gets.
+            // Lua is also charged for each value that it gets.
             ("lua, time: 10s, code: 'return #packet.p.body'", decoded + 40_000 * 8 / 10),
         ];
         for (snippet, price) in cases {
@@ -409,7 +410,7 @@ mod tests {
                 assert!((&mut large_one).now_or_never().is_none(), "no thread is free");
                 yield_now().await;
             }
-            // Longer than a busy machine keeps a node from its CPU.
+            // Longer than a node waits for its CPU on a busy machine.
             std::thread::sleep(Duration::from_secs(2));
             drop(go_on);
             assert_eq!(large_one.await, one());

@@ -1,8 +1,8 @@
 //! What a listener makes of a reply.
 //!
-//! Nothing is 204. A text, bytes, a stream and the request itself (its body comes back) are a body
-//! of that type. A mapping with no other keys than `status`, `header` and `body` is such an answer.
-//! Any other value is JSON. An error has its status, and shows what it may show.
+//! A reply of nothing is 204. A text, bytes, a stream and the request itself (its body comes back)
+//! are a body of that type. A mapping with no other keys than `status`, `header` and `body` is the
+//! whole answer. Any other value is JSON. An error has its status, and shows what it may show.
 
 use std::mem::take;
 use std::pin::pin;
@@ -24,8 +24,8 @@ use crate::json;
 /// The fields of a mapping that is an answer.
 const FIELDS: [&str; 3] = ["status", "header", "body"];
 
-/// Headers of the connection and of the body's framing: they are the listener's and the client's
-/// own, and what a message says of them that came from elsewhere is not passed on.
+/// Headers of the connection and of the body's framing. The listener and the client set them
+/// themselves, and do not pass on those of a message that came from elsewhere.
 pub(super) const FRAMING: [HeaderName; 8] = [
     CONNECTION,
     HeaderName::from_static("keep-alive"),
@@ -37,8 +37,8 @@ pub(super) const FRAMING: [HeaderName; 8] = [
     UPGRADE,
 ];
 
-/// The answer that the reply of a flow stands for, written at the cost of the flow. A reply that
-/// can be none is an error of the flow, which `fail` hears.
+/// The answer that the reply of a flow stands for. The flow is charged for writing it. A reply that
+/// cannot be an answer is an error of the flow, which `fail` gets.
 pub(crate) async fn response(
     flow: &Flow,
     reply: Reply,
@@ -50,17 +50,17 @@ pub(crate) async fn response(
             let filled = fill(flow, &mut response, reply.unwrap_or_default()).await;
             filled.inspect_err(fail).err()
         }
-        // Whoever ran the flow has told it.
+        // The caller that ran the flow has reported it.
         Err(error) => Some(error),
     };
     match failed {
         None => response,
-        // In a place of its own, as all that is seldom: each connection has room for the rest.
+        // Boxed, as are all rare cases: each connection has room for the rest.
         Some(error) => Box::pin(of_error(flow, &error)).await,
     }
 }
 
-/// Fills an empty response where it stands: it is large, and to hand it on would be to copy it.
+/// Fills an empty response in place: it is large, and to return it would copy it.
 async fn fill(flow: &Flow, response: &mut Response<Content>, value: Value) -> Result<(), Error> {
     if let Some(request) = Request::of(&value) {
         echo(response, request)?;
@@ -75,7 +75,7 @@ async fn fill(flow: &Flow, response: &mut Response<Content>, value: Value) -> Re
     Ok(())
 }
 
-/// The body that came, as it came.
+/// Answers with the body of the request as it came.
 fn echo(response: &mut Response<Content>, request: &Request) -> Result<(), Error> {
     *response.body_mut() = request.content()?;
     if let Some(content_type) = request.content_type() {
@@ -84,7 +84,7 @@ fn echo(response: &mut Response<Content>, request: &Request) -> Result<(), Error
     Ok(())
 }
 
-/// A body and its type; `None` for nothing.
+/// A body and its type; `None` for null.
 async fn content(flow: &Flow, value: Value) -> Result<Option<(HeaderValue, Content)>, Error> {
     let gone = "the reply's stream was read before; reply with it once, and read it nowhere else";
     Content::of(value, gone, async |it| flow.in_time(pin!(json::write(flow, &it))).await).await
@@ -99,7 +99,7 @@ fn fill_typed(response: &mut Response<Content>, content_type: HeaderValue, conte
     }
 }
 
-/// What comes now is nothing to anybody later.
+/// For event streams: what they send now is of no use later.
 const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 
 /// Whether a mapping has some of the fields of an answer, and no others.
@@ -146,7 +146,7 @@ fn status(value: &Value, has_body: bool) -> Result<StatusCode, Error> {
     let code = match value {
         Value::Null => return Ok(if has_body { StatusCode::OK } else { StatusCode::NO_CONTENT }),
         Value::Integer(code) => *code,
-        // What a script makes of a whole number.
+        // A script may give a whole number in this form.
         Value::Number(code) if code.fract() == 0.0 => *code as i64,
         other => return Err(refused("status", &format!("is {}", other.sort()), A_STATUS)),
     };
@@ -191,8 +191,8 @@ fn header_value(name: &str, value: &Value) -> Result<HeaderValue, Error> {
         .map_err(|_| refused("header", &format!("has control characters at '{name}'"), "none"))
 }
 
-/// A reply that says these headers too: `vary` and `set-cookie` beside what it says there itself,
-/// the others in place of that.
+/// A reply with these headers too. `vary` and `set-cookie` are added to its own values, the others
+/// replace them.
 pub(crate) fn with_headers(
     flow: &Flow,
     reply: Value,
@@ -273,11 +273,11 @@ fn refused(field: &str, found: &str, expected: &str) -> Error {
     Error::new(format_args!("the reply's {field} {found}; expected {expected}"))
 }
 
-/// The answer that an error stands for: nothing internal is in it.
+/// The answer that an error stands for, with nothing internal in it.
 #[cold]
 pub(super) async fn of_error(flow: &Flow, error: &Error) -> Response<Content> {
     let status = StatusCode::from_u16(error.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    // What cannot be shown is told where errors are told; here it stays the plain answer.
+    // If it cannot be written, the answer stays the plain one. Such errors are reported elsewhere.
     let shown = match error.shown() {
         Some(shown) => content(flow, shown.clone()).await.ok().flatten(),
         None => None,
@@ -295,7 +295,7 @@ pub(super) async fn of_error(flow: &Flow, error: &Error) -> Response<Content> {
     response
 }
 
-/// A status without a flow behind it.
+/// The answer of a status without a flow.
 pub(super) fn plain(status: StatusCode) -> Response<Content> {
     let mut response = Response::new(Content::Empty);
     *response.status_mut() = status;

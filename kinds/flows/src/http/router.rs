@@ -1,4 +1,4 @@
-//! `router`: who gets a request, by its method and path.
+//! `router`: which output gets a request, by its method and path.
 
 mod pattern;
 mod routes;
@@ -21,7 +21,7 @@ use sinew_flow::{
 use super::request::Request;
 use crate::script::template::filled;
 
-/// The row of the table.
+/// This node's row in the table.
 pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Node(make) };
 
 static INFO: Kind = Kind {
@@ -91,7 +91,7 @@ impl FlowNode for Router {
     }
 }
 
-/// Does something with the method and the path of a packet.
+/// Calls `does` with the method and the path of a packet.
 fn by_line<T>(packet: &Value, does: impl FnOnce(&str, &str) -> T) -> Result<T, Error> {
     if let Some(request) = Request::of(packet) {
         let parts = request.parts();
@@ -115,7 +115,7 @@ fn options(allow: &ByteString) -> Value {
     Value::map([("status", Value::Integer(204)), ("header", header)])
 }
 
-/// Why a request goes nowhere.
+/// Why a request has no route.
 #[cold]
 fn refused(found: &RouteMatch<'_>, method: &str, path: &str) -> Error {
     match found {
@@ -132,7 +132,8 @@ fn refused(found: &RouteMatch<'_>, method: &str, path: &str) -> Error {
     }
 }
 
-/// The packet with the parameters of its path: the same one if nobody else holds it, else a copy.
+/// The packet with the parameters of its path. It is the same packet if nobody else holds it, else
+/// a copy.
 fn with_params(flow: &Flow, mut packet: Value, params: Map) -> Result<Value, Error> {
     if let Value::Document(_) = packet
         && Request::of(&packet).is_none()

@@ -54,9 +54,9 @@ static INFO: Kind = Kind {
     ..FLOW
 };
 
-/// Files up to here are read at once; larger ones are streamed. In bytes.
+/// Largest file that is read at once, in bytes; larger ones are streamed.
 const WHOLE_LEN_MAX: u64 = 64 << 10;
-/// Bytes that a stream reads at a time: so much memory one takes.
+/// Bytes that a stream reads at a time, and so the memory that it takes.
 const PIECE_LEN: u64 = 128 << 10;
 
 struct Static {
@@ -200,15 +200,16 @@ fn reply(status: i64, header: Vec<(&'static str, Value)>, body: Value) -> Value 
     Value::map([("status", Value::Integer(status)), ("header", header), ("body", body)])
 }
 
-/// What a file is, by the end of its name.
+/// The content type of a file, by the end of its name.
 fn content_type(ending: &str) -> String {
     let guess = mime_guess::from_ext(ending).first_or_octet_stream();
     let is_text = guess.type_() == mime_guess::mime::TEXT;
     format!("{guess}{}", if is_text { "; charset=utf-8" } else { "" })
 }
 
-/// To a folder whose name lacks the slash at its end: links of its index would lead astray. It
-/// is seen from where the client is, whatever stands before that.
+/// Redirects to a folder whose name was sent without the slash at its end: relative links of its
+/// index would be wrong. The location is relative, so it does not depend on what comes before this
+/// path.
 fn redirect(name: &str) -> Value {
     let last = name.rsplit('/').next().unwrap_or_default();
     let to = format!("./{}/", utf8_percent_encode(last, NON_ALPHANUMERIC));
@@ -225,7 +226,7 @@ fn failed(name: &str, error: &io::Error) -> Error {
     Error::new(format_args!("the file {name:?} cannot be read: {error}")).with_status(503)
 }
 
-/// The bytes of a part, as they come from the disk when somebody takes them.
+/// The bytes of a part, which are read from the disk as they are taken.
 fn stream(pool: Pool, file: File, part: Part) -> Stream {
     let file = Arc::new(file);
     let parts = try_unfold(part, move |rest| {
@@ -243,7 +244,7 @@ fn stream(pool: Pool, file: File, part: Part) -> Stream {
     Stream::new(parts).with_len(part.len)
 }
 
-/// Bytes of a file, all of them.
+/// Reads exactly so many bytes of a file.
 fn piece(file: &File, begin: u64, len: u64) -> io::Result<Bytes> {
     let mut bytes = vec![0; len as usize];
     file.read_exact_at(&mut bytes, begin)?;

@@ -1,7 +1,7 @@
 //! A connection on which another protocol goes on after an answer with status 101 (RFC 9110, 7.8).
 //!
-//! A node leaves an [`Upgrade`] to the listener, and replies with the answer. So what it does with
-//! the connection has the place of that connection, and ends with it.
+//! A node leaves an [`Upgrade`] to the listener, and replies with the answer. So what the node does
+//! with the connection holds the place of that connection, and ends with it.
 
 use hyper::header::{CONNECTION, HeaderMap, HeaderName, HeaderValue, UPGRADE};
 use hyper::http::request::Parts;
@@ -17,7 +17,7 @@ pub(crate) trait Duplex: AsyncRead + AsyncWrite + Unpin {}
 
 impl<W: AsyncRead + AsyncWrite + Unpin> Duplex for W {}
 
-/// What goes on with a connection, and the bytes of it that were read already.
+/// Takes over a connection, with the bytes of it that were read already.
 type Continue = dyn FnOnce(Box<dyn Duplex>, Vec<u8>) -> Local<'static, ()>;
 
 /// Another protocol, which a node speaks.
@@ -27,7 +27,7 @@ pub(crate) struct Upgrade {
 }
 
 impl Upgrade {
-    /// The protocol of this name, spoken so.
+    /// The protocol of this name; `goes_on` speaks it.
     pub(crate) fn new(
         protocol: &'static str,
         goes_on: impl FnOnce(Box<dyn Duplex>, Vec<u8>) -> Local<'static, ()> + 'static,
@@ -35,8 +35,8 @@ impl Upgrade {
         Upgrade { protocol, goes_on: Box::new(goes_on) }
     }
 
-    /// The answer that a reply with status 101 stands for; `None` of any other reply, with which
-    /// the connection stays what it is.
+    /// The answer that a reply with status 101 stands for; `None` for any other reply, after which
+    /// the connection goes on with HTTP.
     pub(super) fn answer(&self, reply: &Reply) -> Option<Response<Content>> {
         let Ok(Some(value)) = reply else { return None };
         if value.field("status") != Ok(Value::Integer(SWITCHING)) {
@@ -51,7 +51,7 @@ impl Upgrade {
         Some(response)
     }
 
-    /// Goes on with the connection, when the answer is sent.
+    /// Takes over the connection, when the answer is sent.
     pub(super) fn begin(self, wire: Box<dyn Duplex>, first: Vec<u8>) -> Local<'static, ()> {
         (self.goes_on)(wire, first)
     }
@@ -74,12 +74,12 @@ pub(crate) fn words<'a>(
     values.flat_map(|value| value.split(',')).map(str::trim)
 }
 
-/// Whether one of them is this, however it is written.
+/// Whether one of those words is this one, in upper or lower case.
 pub(crate) fn has_word(headers: &HeaderMap, name: &HeaderName, word: &str) -> bool {
     words(headers, name).any(|found| found.eq_ignore_ascii_case(word))
 }
 
-/// What a websocket is called where a connection changes its protocol.
+/// The name of the websocket protocol in the header `upgrade`.
 pub(crate) const WEBSOCKET: &str = "websocket";
 
 /// The status of an answer after which another protocol is spoken.

@@ -1,4 +1,4 @@
-//! What is written, and what it costs.
+//! What JSON is written, and what it costs.
 
 use std::pin::pin;
 
@@ -37,13 +37,13 @@ fn every_value_is_written_as_its_tree_would_be() {
         Value::map([(long, Value::Integer(1))]),
     ]);
     let Value::List(each) = &all else { panic!("a list") };
-    // Alone most are written at once, together they are not.
+    // Alone, most values are written without a wait; together they are not.
     for value in each.iter().chain([&all, &Value::text("")]) {
         assert_eq!(written(value), value.to_json().expect("a tree").to_string());
     }
     let deep = (0..10_000).fold(Value::Null, |value, _| Value::list([value]));
     assert_eq!(written(&deep).len(), 20_004);
-    // It cannot be dropped one in the other on a small stack.
+    // Not dropped: to drop the nested values needs more stack than there is.
     std::mem::forget(deep);
 }
 

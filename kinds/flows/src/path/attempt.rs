@@ -1,4 +1,4 @@
-//! `try`: an error that comes back becomes a packet.
+//! `try`: turns an error that comes back into a packet.
 
 use sinew_core::catalogue::Kind;
 use sinew_flow::{At, FLOW, FlowEntry, FlowNode, Make, Step, Value, input, output};
@@ -24,7 +24,7 @@ struct Try;
 
 impl FlowNode for Try {
     fn handle<'a>(&'a self, at: At<'a>, _input: usize, packet: Value) -> Step<'a> {
-        // An error that comes back is this node's own: so it goes to the 'error' port.
+        // An error that comes back counts as this node's own, so it goes to the 'error' port.
         Step::wait(async move { Step::answer(at.call(OUT, packet).await) })
     }
 }

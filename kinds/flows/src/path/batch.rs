@@ -1,4 +1,4 @@
-//! `batch`: packets of several flows, sent on as one list.
+//! `batch`: sends packets of several flows on as one list.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -77,7 +77,7 @@ static INFO: Kind = Kind {
 
 const OUT: usize = 2;
 
-/// What a value takes beside its text or bytes, about.
+/// About how many bytes a value takes beside its text or bytes.
 const VALUE_SIZE: u64 = 16;
 
 struct Batch {
@@ -88,7 +88,7 @@ struct Batch {
     gathering: Rc<Gathering>,
 }
 
-/// What packets of a worker wait for.
+/// The waiting packets of a worker, and how they are sent.
 struct Gathering {
     count_max: usize,
     size_max: u64,
@@ -96,23 +96,23 @@ struct Gathering {
     limits: FlowLimits,
     is_each: bool,
     halve_when: Expression,
-    /// Lists that may be under way, in all workers.
+    /// Permits for lists that may be under way, in all workers.
     room: Arc<Semaphore>,
     line: RefCell<Waiting>,
-    /// Whether somebody looks after the line.
+    /// Whether `serve` runs for the line.
     is_served: Cell<bool>,
     is_full: Notify,
 }
 
 #[derive(Default)]
 struct Waiting {
-    /// By their numbers, which rise.
+    /// Sorted by their numbers, which rise.
     members: VecDeque<Member>,
     size: u64,
     next: u64,
 }
 
-/// A packet, and who waits for what comes of it.
+/// A packet, and the flow that waits for its reply.
 struct Member {
     number: u64,
     packet: Value,
@@ -146,7 +146,8 @@ impl FlowNode for Batch {
         self.waiting = site.share(AtomicUsize::default);
         let gathering = Rc::get_mut(&mut self.gathering).expect("no packet has come yet");
         let permits = gathering.room.available_permits();
-        // After an edit that changes it the lists of the graph before have room of their own.
+        // After an edit that changes this number, the lists of the old graph have permits of their
+        // own.
         let key = format!("{} {permits}", site.plan.nodes[site.node].name);
         gathering.room = site.resources.share(&key, || Semaphore::new(permits));
     }
@@ -160,7 +161,7 @@ impl FlowNode for Batch {
 }
 
 impl Batch {
-    /// Puts a packet in line, and sees to it that the line is looked after.
+    /// Puts a packet in line, and starts `serve` if it does not run.
     fn enter(&self, at: At<'_>, packet: &Value) -> Result<InBatch<'_>, Error> {
         if at.is_within() {
             return Err(Error::new(
@@ -169,7 +170,7 @@ impl Batch {
             ));
         }
         at.flow().spend(ELEMENT_WORK)?;
-        // What is malformed fails by itself, and not with it all others.
+        // Resolved here, so that a malformed packet fails alone and not the whole list.
         let packet = match packet {
             Value::Document(_) => at.flow().resolve(packet)?,
             other => other.clone(),
@@ -196,7 +197,7 @@ impl Batch {
     }
 }
 
-/// A packet's place, in line or in a list. It leaves when this is dropped.
+/// A packet's place, in line or in a list. The packet leaves it when this is dropped.
 struct InBatch<'a> {
     batch: &'a Batch,
     number: u64,
@@ -213,7 +214,7 @@ impl<'a> InBatch<'a> {
 
 impl Drop for InBatch<'_> {
     fn drop(&mut self) {
-        // Relaxed: as above.
+        // Relaxed: as in `enter`.
         self.batch.waiting.fetch_sub(1, Ordering::Relaxed);
         self.batch.gathering.remove(self.number);
     }
@@ -244,13 +245,13 @@ impl Gathering {
         line.members.len() >= self.count_max || line.size >= self.size_max
     }
 
-    /// Sends what waits, list by list, until nothing does.
+    /// Sends the waiting packets, list by list, until none waits.
     async fn serve(self: Rc<Self>, beginning: Beginning) {
-        // Also when a runtime ends in the middle of it.
+        // Its drop also runs if the runtime ends in the middle.
         let _served = Served(&self);
         while !self.line.borrow().members.is_empty() {
             self.wait().await;
-            // Meanwhile more may come.
+            // More packets may come during this wait.
             let Ok(permit) = Arc::clone(&self.room).acquire_owned().await else { return };
             let members = self.take();
             if members.is_empty() {
@@ -264,7 +265,8 @@ impl Gathering {
         }
     }
 
-    /// Waits until there is enough, or the first has waited for long enough; or none is left.
+    /// Waits until a list is full, or the first packet has waited for `wait_max`, or no packet is
+    /// left.
     async fn wait(&self) {
         loop {
             let until = {
@@ -278,12 +280,12 @@ impl Gathering {
             if until <= Instant::now() {
                 return;
             }
-            // It looks again, whatever has woken it.
+            // Looks again after either.
             let _ = timeout_at(until.into(), self.is_full.notified()).await;
         }
     }
 
-    /// The next list: as many as may be in one.
+    /// Takes the next list: as many packets as it may have.
     fn take(&self) -> Vec<Member> {
         let mut line = self.line.borrow_mut();
         let (mut members, mut size) = (Vec::new(), 0);
@@ -297,7 +299,7 @@ impl Gathering {
         members
     }
 
-    /// Sends a list, and in halves if that is of use.
+    /// Sends a list; sends it again in halves if the error calls for that.
     async fn send(&self, beginning: &Beginning, members: Vec<Member>) {
         let flow = match beginning.begin(self.limits) {
             Ok(flow) => flow,
@@ -328,7 +330,7 @@ impl Gathering {
 
     fn is_halved(&self, flow: &OwnFlow, packet: &Value, error: &Error) -> Result<bool, Error> {
         let flow = flow.flow();
-        // There is no time left for the halves.
+        // If the deadline has passed, there is no time left for the halves.
         if flow.deadline().is_some_and(|deadline| deadline <= Instant::now()) {
             return Ok(false);
         }
@@ -336,7 +338,7 @@ impl Gathering {
         self.halve_when.holds(Scope { flow: Some(flow), packet, also: &also })
     }
 
-    /// Tells those who still wait.
+    /// Gives the reply to the flows that still wait.
     fn answer(&self, flow: Option<&OwnFlow>, members: Vec<Member>, reply: Reply) {
         let count = members.len();
         let own = match &reply {
@@ -362,7 +364,7 @@ impl Gathering {
     }
 }
 
-/// Whoever comes next finds the line without a servant.
+/// When dropped, says that `serve` no longer runs for the line.
 struct Served<'a>(&'a Gathering);
 
 impl Drop for Served<'_> {
@@ -383,7 +385,7 @@ fn wrong_reply(count: usize, reply: Option<&Value>) -> Error {
     ))
 }
 
-/// About so many bytes a value has in memory.
+/// About how many bytes a value takes in memory.
 fn size(value: &Value) -> u64 {
     VALUE_SIZE
         + match value {

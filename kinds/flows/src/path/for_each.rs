@@ -1,4 +1,4 @@
-//! `for`: the elements of a list, each by itself.
+//! `for`: sends on the elements of a list, one packet each.
 
 use std::cell::Cell;
 
@@ -44,11 +44,11 @@ const PACKET: &str = "packet";
 const OUT: usize = 2;
 const DONE: usize = 3;
 
-/// What an element costs, without what its nodes do.
+/// Work that an element costs, without the work of its nodes.
 pub(crate) const ELEMENT_WORK: u64 = 3;
 
 struct For {
-    /// `None`: the packet itself.
+    /// `None` for the packet itself.
     items: Option<Expression>,
     concurrency: usize,
     items_max: usize,
@@ -98,7 +98,7 @@ impl For {
         let has_failed = Cell::new(false);
         let call = async |(place, item): (usize, &Value)| {
             let reply = match at.flow().spend(ELEMENT_WORK) {
-                // It lets others have the worker when its flow has had it for long enough.
+                // `call` lets other flows have the worker after a slice of time.
                 Ok(()) => at.call(OUT, item.clone()).await,
                 Err(error) => Err(error),
             };

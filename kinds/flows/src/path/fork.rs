@@ -1,4 +1,4 @@
-//! `fork`: a flow of its own for what need not be waited for.
+//! `fork`: begins a child flow, and does not wait for it.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! `limit`: so many packets of a key in a time, and so many at once.
+//! `limit`: limits how many packets of a key pass in a time, and how many at once.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -58,7 +58,7 @@ const OVER: usize = 3;
 
 /// Most packets of 'rate', 'burst' and 'concurrency': one each microsecond.
 const RATE_MAX: i64 = 1_000_000;
-/// So many keys that are at rest are forgotten each time: one more than may come new.
+/// How many keys at rest are forgotten at each packet: one more than can be added.
 const FORGOTTEN_PER_TURN: usize = 2;
 
 struct Limit {
@@ -72,9 +72,9 @@ struct Limit {
 /// How fast packets of a key may come.
 #[derive(Clone, Copy, Debug)]
 struct Rate {
-    /// From one to the next.
+    /// From one packet to the next.
     gap_ns: u64,
-    /// How far ahead of that they may be.
+    /// How far ahead of that packets may come.
     slack_ns: u64,
     keys_max: usize,
 }
@@ -89,7 +89,7 @@ fn make(parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
     }
     let key = Key::of(parameters.yaml("key"))?;
     let rate = (rate > 0).then(|| {
-        // Rounded up: in no time there are more than 'rate' says.
+        // Rounded up, so that there are never more packets than 'rate' allows.
         let gap_ns = (parameters.duration("per").as_nanos() as u64).div_ceil(rate);
         let burst = if burst == 0 { rate } else { burst };
         let slack_ns = gap_ns.saturating_mul(burst - 1);
@@ -111,7 +111,7 @@ impl FlowNode for Limit {
             Ok(key) => key,
             Err(error) => return Step::Fail(error),
         };
-        // First: who finds no place has used nothing of the rate.
+        // Checked first, so that a packet that finds no place uses nothing of the rate.
         let place = match self.concurrency.map(|max| self.lines.enter(&key, max, 0)) {
             Some(None) => return over(at, packet, 1_000_000_000),
             place => place.flatten(),
@@ -139,9 +139,9 @@ fn over(at: At<'_>, packet: Value, wait_ns: u64) -> Step<'_> {
     Step::Fail(refused_for_now(429, format!("over the limit; again in {seconds} s"), seconds))
 }
 
-/// For each key when its next packet is due, were they evenly spread (the generic cell rate
-/// algorithm of ITU-T I.371). A key whose time has come is as one that never was, so forgetting it
-/// gives nobody more than he had; no other key is ever forgotten.
+/// For each key, when its next packet would be due if packets were evenly spread (the generic cell
+/// rate algorithm of ITU-T I.371). A key whose due time has passed is the same as a new key, so to
+/// forget it gives nobody more than before. No other key is ever forgotten.
 #[derive(Default)]
 struct Buckets(Mutex<Due>);
 
@@ -149,7 +149,7 @@ struct Buckets(Mutex<Due>);
 struct Due {
     by_key: HashMap<Arc<str>, u64>,
     by_time: BTreeSet<(u64, Arc<str>)>,
-    /// Of all keys for which there is no room.
+    /// The due time that all keys without room share.
     of_others: u64,
 }
 
@@ -157,9 +157,9 @@ impl Buckets {
     /// Takes one packet of a key's rate.
     ///
     /// # Errors
-    /// It has used that up: in so many nanoseconds there is some.
+    /// The rate is used up; the number is the nanoseconds until a packet may pass.
     fn take(&self, key: &str, rate: Rate, now_ns: u64) -> Result<(), u64> {
-        // Nothing is left half done under it.
+        // A poisoned lock is still good: a panic under it leaves nothing half done.
         let mut due = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let Due { by_key, by_time, of_others } = &mut *due;
         for _ in 0..FORGOTTEN_PER_TURN {

@@ -1,5 +1,5 @@
-//! Lines of packets by key, over all workers: so many of a key are inside, the others wait in the
-//! order in which they came.
+//! Lines of packets by key, over all workers. A limited number of packets of a key are inside; the
+//! others wait in the order in which they came.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,31 +13,32 @@ pub(crate) struct Lines(Mutex<State>);
 #[derive(Default)]
 struct State {
     lines: HashMap<Arc<str>, Line>,
-    /// In all lines.
+    /// Packets that wait in all lines.
     waiting: usize,
-    /// The number of who comes next.
+    /// The number of the next packet.
     next: u64,
 }
 
 #[derive(Default)]
 struct Line {
     inside: usize,
-    /// By their numbers, which rise.
+    /// Sorted by their numbers, which rise.
     waiting: VecDeque<(u64, oneshot::Sender<()>)>,
 }
 
-/// A packet's place, in line or inside. It leaves when this is dropped.
+/// A packet's place, in line or inside. The packet leaves it when this is dropped.
 pub(crate) struct InLine {
     lines: Arc<Lines>,
     key: Arc<str>,
     number: u64,
-    /// Says that it is inside. It lives as long as the place, so nobody speaks to who is gone.
+    /// Gets the signal that the packet is inside. It exists as long as the place, so the signal is
+    /// never sent to a packet that is gone.
     turn: Option<oneshot::Receiver<()>>,
 }
 
 impl Lines {
-    /// Goes inside, if fewer than `inside_max` of this key are there and none wait, or stands in
-    /// line; `None` if `waiting_max` do already.
+    /// Goes inside if fewer than `inside_max` packets of this key are inside and none wait.
+    /// Otherwise waits in line; `None` if `waiting_max` packets wait already.
     pub(crate) fn enter(
         self: &Arc<Lines>,
         key: &str,
@@ -64,7 +65,7 @@ impl Lines {
         Some(InLine { lines: Arc::clone(self), key, number: *next, turn })
     }
 
-    /// Nothing is left half done under it.
+    /// A poisoned lock is still good: a panic under it leaves nothing half done.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -80,7 +81,7 @@ impl InLine {
     /// Waits until it is inside.
     pub(crate) async fn wait(&mut self) {
         if let Some(turn) = &mut self.turn {
-            // The sender is in the line, and leaves it only to speak.
+            // The sender stays in the line until it sends the signal, so this cannot fail.
             let _ = turn.await;
             self.turn = None;
         }
@@ -97,7 +98,7 @@ impl Drop for InLine {
             *waiting -= 1;
         } else if let Some((_, next)) = line.waiting.pop_front() {
             *waiting -= 1;
-            // It takes the place over; its own end gives it back.
+            // The next packet takes the place over, and frees it when it leaves.
             let _ = next.send(());
         } else {
             line.inside -= 1;

@@ -1,4 +1,4 @@
-//! `merge`: packets of several branches of a flow, put together.
+//! `merge`: puts packets of several branches of a flow together into one list.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -35,7 +35,8 @@ const IN: usize = 2;
 struct Merge {
     /// The linked inputs.
     inputs: Vec<usize>,
-    /// What flows have brought so far, by their numbers; gone with the packets that wait in it.
+    /// What flows have brought so far, by the flows' numbers. An entry is removed when the packets
+    /// that wait in it are gone.
     gatherings: RefCell<HashMap<u64, Rc<Gathering>>>,
 }
 
@@ -50,8 +51,8 @@ struct Gathering {
 enum State {
     Gathers,
     Complete,
-    /// Somebody has said that the rest will never come. The packet at this place, the first that
-    /// there is, is answered with the error.
+    /// A branch has found that the rest will never come. The packet at this place, the first one
+    /// there, is answered with the error.
     GivenUp {
         at: usize,
     },
@@ -76,7 +77,7 @@ impl FlowNode for Merge {
 }
 
 impl Merge {
-    /// Puts a packet into its place; `None` if that is taken.
+    /// Puts a packet into its place; `None` if the place is taken.
     fn put(&self, flow: u64, place: usize, packet: Value) -> Option<Brought<'_>> {
         let mut gatherings = self.gatherings.borrow_mut();
         let empty = || {
@@ -91,14 +92,14 @@ impl Merge {
         places[place] = Some(packet);
         if places.iter().all(Option::is_some) {
             gathering.state.set(State::Complete);
-            // What comes now begins the next list.
+            // The next packet begins a new list.
             gatherings.remove(&flow);
         }
         drop(places);
         Some(Brought { merge: self, flow, gathering, place })
     }
 
-    /// Which inputs have got nothing.
+    /// The error that names the inputs that have got no packet.
     fn missing(&self, gathering: &Gathering) -> Error {
         let places = gathering.places.borrow();
         let empty = places.iter().zip(&self.inputs).filter(|(place, _)| place.is_none());
@@ -112,7 +113,7 @@ fn name(input: usize) -> String {
     INFO.port_name(input)
 }
 
-/// A packet in its place. When it is dropped before the list is complete, its flow was cancelled.
+/// A packet in its place. If it is dropped before the list is complete, its flow was cancelled.
 struct Brought<'a> {
     merge: &'a Merge,
     flow: u64,
@@ -124,7 +125,7 @@ impl<'a> Brought<'a> {
     async fn answer(self, at: At<'a>) -> Step<'a> {
         let Brought { merge, gathering, place, .. } = &self;
         let ended = || gathering.state.get() != State::Gathers;
-        // Only the last packet brings what the others wait for.
+        // Only the last packet wakes the others.
         if ended() {
             at.wake_branches();
         }
@@ -142,7 +143,7 @@ impl<'a> Brought<'a> {
         }
     }
 
-    /// Nothing more is gathered here.
+    /// Ends the gathering without the missing packets.
     fn give_up(&self) {
         let first = self.gathering.places.borrow().iter().position(Option::is_some);
         self.gathering.state.set(State::GivenUp { at: first.unwrap_or(self.place) });

@@ -1,4 +1,4 @@
-//! Nodes that decide who gets a packet, and what becomes of the reply.
+//! Nodes that decide which node gets a packet, and what becomes of the reply.
 
 pub(crate) mod attempt;
 pub(crate) mod batch;
@@ -18,6 +18,6 @@ pub(crate) mod split;
 pub(crate) mod throw;
 pub(crate) mod timer;
 
-/// Longest time that a spec may give a flow or a pause in it: a week. What takes longer wants to
-/// outlive a restart, and flows do not.
+/// Longest time that a spec may give a flow or a pause in it: a week. Work that takes longer must
+/// survive a restart, and flows do not.
 pub(crate) const LIMIT_NS_MAX: u64 = 7 * 24 * 3600 * 1_000_000_000;

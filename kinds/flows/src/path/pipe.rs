@@ -1,4 +1,4 @@
-//! `pipe`: one step after the other, each with the reply of the one before.
+//! `pipe`: does one step after the other; each step gets the reply of the step before.
 
 use sinew_core::catalogue::Kind;
 use sinew_flow::{

@@ -8,7 +8,7 @@ pub(crate) fn linked_outputs(site: &NodeContext, first: usize) -> Vec<usize> {
     in_order(links.map(|link| link.from.port), first)
 }
 
-/// The inputs of a node, from index `first` on, to which something leads; in order.
+/// The inputs of a node, from index `first` on, to which a link leads; in order.
 pub(super) fn linked_inputs(site: &NodeContext, first: usize) -> Vec<usize> {
     let links = site.plan.flow_links.iter();
     let to = links.filter(|link| link.to.node == site.node).map(|link| link.to.port);

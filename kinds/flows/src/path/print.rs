@@ -1,4 +1,4 @@
-//! `print`: a line of the run's log for each packet.
+//! `print`: writes a line to the run's log for each packet.
 
 use std::io::{Write, stderr, stdout};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -36,9 +36,9 @@ static INFO: Kind = Kind {
 
 const OUT: usize = 1;
 
-/// So many lines may wait to be written; past it they are counted only.
+/// Most lines that may wait to be written; further lines are only counted.
 const WAITING_MAX: usize = 1024;
-/// A graph that stops waits so long for its last lines.
+/// How long a graph that stops waits for its last lines.
 const FLUSH_MAX: Duration = Duration::from_millis(200);
 
 struct Print {
@@ -52,7 +52,7 @@ fn make(parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
     Ok(Box::new(Print { format, printer: None }))
 }
 
-/// A value as it may be printed: without the headers that let their owner in.
+/// A value as it may be printed: without headers that contain credentials.
 fn veil(flow: &Flow, expression: &str, value: Value) -> Result<Value, Error> {
     if matches!(value, Value::Null | Value::Bool(_) | Value::Integer(_) | Value::Number(_)) {
         return Ok(value);
@@ -102,8 +102,8 @@ struct Printer {
 #[derive(Default)]
 struct State {
     lost: AtomicU64,
-    /// Whether nobody reads what is written: then nobody waits for it, until somebody does. Many
-    /// nodes may end at once, and the flows of their worker go on after an edit.
+    /// Whether nobody reads the output. Then `flush` does not wait, until somebody reads again:
+    /// many nodes may end at once, and the flows of their worker must go on after an edit.
     is_stuck: AtomicBool,
 }
 
@@ -114,8 +114,8 @@ enum Order {
 }
 
 impl Printer {
-    /// The only one. Standard output of a domain is the run's log; elsewhere, where it may be the
-    /// program's answer, lines go to standard error.
+    /// The only printer of this process. In a domain, standard output is the run's log. Elsewhere
+    /// it may be the program's answer, so lines go to standard error.
     fn of_this_process(is_run: bool) -> Arc<Printer> {
         static PRINTER: OnceLock<Arc<Printer>> = OnceLock::new();
         let open = || Printer::open(if is_run { Box::new(stdout()) } else { Box::new(stderr()) });
@@ -126,7 +126,7 @@ impl Printer {
         let (orders, receiver) = sync_channel(WAITING_MAX);
         let printer = Arc::new(Printer { orders, state: Arc::default() });
         let state = Arc::clone(&printer.state);
-        // Without its thread every line counts as lost.
+        // If the thread cannot be started, every line counts as lost.
         let thread = thread::Builder::new().name("print".into());
         let _ = thread.spawn(move || write(&receiver, &state, into));
         printer
@@ -134,18 +134,18 @@ impl Printer {
 
     fn say(&self, line: String) {
         if self.orders.try_send(Order::Write(line)).is_err() {
-            // Relaxed: a number, and nothing that goes with it.
+            // Relaxed: it is a number alone; no other data goes with it.
             self.state.lost.fetch_add(1, Ordering::Relaxed);
         }
     }
 
     fn flush(&self) {
         let (sender, written) = sync_channel(1);
-        // Relaxed: it spares a wait, and orders nothing.
+        // Relaxed: it only saves a wait, and orders nothing.
         if !self.state.is_stuck.load(Ordering::Relaxed)
             && self.orders.try_send(Order::Flush(sender)).is_ok()
         {
-            // Late or never, the graph stops.
+            // The graph stops, even if the lines are late or never written.
             let is_stuck = written.recv_timeout(FLUSH_MAX).is_err();
             self.state.is_stuck.store(is_stuck, Ordering::Relaxed);
         }
@@ -154,7 +154,8 @@ impl Printer {
 
 fn write(orders: &Receiver<Order>, state: &State, mut into: Box<dyn Write + Send>) {
     while let Ok(order) = orders.recv() {
-        // What nobody reads any more is lost, and nobody would read of that either.
+        // Errors are ignored: if nobody reads the output any more, nobody would read an error
+        // either.
         match order {
             Order::Write(line) => drop(writeln!(into, "{line}")),
             Order::Flush(written) => {
@@ -162,7 +163,7 @@ fn write(orders: &Receiver<Order>, state: &State, mut into: Box<dyn Write + Send
                 let _ = written.send(());
             }
         }
-        // Relaxed: as above.
+        // Relaxed, both: `is_stuck` only saves a wait, and `lost` is a number alone.
         state.is_stuck.store(false, Ordering::Relaxed);
         let more = state.lost.swap(0, Ordering::Relaxed);
         if more > 0 {
@@ -194,7 +195,7 @@ mod tests {
         assert_eq!(refusals.len(), 1, "{refusals:?}");
     }
 
-    /// Writes what the test lets it.
+    /// A writer that waits for the test before each write.
     struct Gate {
         open: Receiver<()>,
         written: Arc<Mutex<Vec<u8>>>,
@@ -220,7 +221,7 @@ mod tests {
         printer.flush();
         assert!(printer.state.is_stuck.load(Ordering::Relaxed));
         drop(opener);
-        // The second is answered after all that follows the first.
+        // The second answer comes after all that the thread does after the first.
         for _ in 0..2 {
             let (sender, done) = sync_channel(1);
             printer.orders.send(Order::Flush(sender)).expect("the thread lives");

@@ -1,4 +1,4 @@
-//! `retry`: once more, after a pause, when an error comes back.
+//! `retry`: sends a packet again, after a pause, when an error comes back.
 
 use std::time::{Duration, Instant};
 
@@ -98,7 +98,7 @@ impl Retry {
         self.when.holds(Scope { flow: Some(at.flow()), packet, also: &also })
     }
 
-    /// The pause after an attempt, from 1; `chance` is from 0 to 1.
+    /// The pause after an attempt, counted from 1; `chance` is from 0 to 1.
     fn pause(&self, attempt: u32, chance: f64) -> Duration {
         let doubled = 2u32.checked_pow(attempt - 1).and_then(|by| self.backoff.checked_mul(by));
         let longest = doubled.map_or(self.backoff_max, |pause| pause.min(self.backoff_max));
@@ -106,7 +106,7 @@ impl Retry {
     }
 }
 
-/// Whether a pause ends before the flow must.
+/// Whether a pause ends before the flow's deadline.
 fn fits(at: At<'_>, pause: Duration) -> bool {
     at.flow().deadline().is_none_or(|deadline| Instant::now() + pause < deadline)
 }

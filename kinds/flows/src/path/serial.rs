@@ -1,4 +1,4 @@
-//! `serial`: packets with the same key, one after the other.
+//! `serial`: sends packets with the same key on one after the other.
 
 use std::sync::Arc;
 
@@ -55,7 +55,7 @@ impl FlowNode for Serial {
             Ok(key) => key,
             Err(error) => return Step::Fail(error),
         };
-        // Here and not as it waits: that is the order in which packets came.
+        // Enters the line here, before any wait, so that packets keep the order in which they came.
         let Some(mut place) = self.lines.enter(&key, 1, self.waiting_max) else {
             let max = self.waiting_max;
             let what = format!("{max} packets wait for their turn already; raise 'waiting_max'");

@@ -1,4 +1,4 @@
-//! `split`: the elements of a list, each on a way of its own.
+//! `split`: sends the elements of a list on, each through an output of its own.
 
 use futures_util::future::join_all;
 use sinew_core::catalogue::Kind;
@@ -29,7 +29,7 @@ const OUT: usize = 2;
 
 #[derive(Default)]
 struct Split {
-    /// Past the last output that leads somewhere.
+    /// The number of outputs up to the last one that leads somewhere.
     outputs: usize,
 }
 

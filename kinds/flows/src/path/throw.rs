@@ -1,4 +1,4 @@
-//! `throw`: an error on purpose.
+//! `throw`: fails on purpose.
 
 use sinew_core::catalogue::{Kind, Parameter, ParameterType};
 use sinew_core::{Made, Parameters, Refusal};
@@ -62,7 +62,7 @@ impl FlowNode for Throw {
 }
 
 impl Throw {
-    /// The error to throw; failing to make it is one too.
+    /// The error to throw; or the error of making it.
     async fn error(&self, at: At<'_>, packet: &Value) -> Result<Error, Error> {
         let message = self.message.render(at.flow(), packet).await?;
         let message = json::line(at.flow(), &message).await?;
@@ -75,7 +75,7 @@ impl Throw {
     }
 }
 
-/// A status that says that something went wrong.
+/// The status, if it is one of an error.
 fn checked(status: &Value) -> Result<u16, Error> {
     match status {
         Value::Integer(status @ 400..=599) => Ok(*status as u16),

@@ -55,15 +55,15 @@ static INFO: Kind = Kind {
 
 const OUT: usize = 0;
 
-/// With 'allow', so many flows may be under way; what comes then is left out, for a timer that is
-/// faster than its flows would never stop growing.
+/// Most flows under way with 'allow'; further ones are left out. Otherwise a timer that is faster
+/// than its flows would grow without limit.
 const OPEN_MAX: usize = 1000;
 
 struct Timer {
     schedule: Schedule,
     /// Flows that may be under way.
     open_max: usize,
-    /// Packets that may wait for that.
+    /// Packets that may wait to begin.
     waiting_max: usize,
     limits: FlowLimits,
 }
@@ -75,7 +75,7 @@ fn make(parameters: &Parameters<'_>) -> Made<dyn Source> {
     Ok(Box::new(Timer { schedule, open_max, waiting_max, limits }))
 }
 
-/// How many flows may be under way, and how many packets may wait for that.
+/// How many flows may be under way, and how many packets may wait to begin.
 fn bounds(overlap: &str) -> (usize, usize) {
     match overlap {
         "skip" => (1, 0),
@@ -107,7 +107,7 @@ impl Opened for Timer {
                     passed = clock.next() => turns.come(passed),
                 }
             }
-            // Those that have begun end; nothing new begins.
+            // Flows that have begun are waited for; no new ones begin.
             while turns.open.next().await.is_some() {}
             Ok(())
         }
@@ -115,13 +115,13 @@ impl Opened for Timer {
     }
 }
 
-/// What has come due: begun, waiting, or left out.
+/// The times that have come due: begun, waiting, or left out.
 struct Turns<'a> {
     timer: &'a Timer,
     outlet: Outlet,
-    /// Flows under way. Errors among their replies have been told.
+    /// Flows under way. Errors in their replies are already logged.
     open: FuturesUnordered<Local<'static, Reply>>,
-    /// When those that wait came due.
+    /// The due times of the packets that wait.
     waiting: Vec<Timestamp>,
     number: i64,
     missed: i64,
@@ -133,7 +133,7 @@ impl<'a> Turns<'a> {
         Turns { timer, outlet, open, waiting, number: 0, missed: 0 }
     }
 
-    /// One time has come, after `lost` others went by unseen.
+    /// A time has come, after `lost` others were missed.
     fn come(&mut self, (time, lost): (Timestamp, i64)) {
         self.missed += lost;
         if self.open.len() < self.timer.open_max || self.waiting.len() < self.timer.waiting_max {
@@ -144,7 +144,7 @@ impl<'a> Turns<'a> {
         }
     }
 
-    /// Begins what waits, as far as there is room.
+    /// Begins the waiting flows, as far as there is room.
     fn begin(&mut self) {
         while self.open.len() < self.timer.open_max && !self.waiting.is_empty() {
             let packet = Value::map([

@@ -1,4 +1,4 @@
-//! `if`: one way for packets of which something is true, another for all others.
+//! `if`: one output for packets for which an expression is true, another for all others.
 
 use sinew_core::catalogue::{Kind, Parameter, ParameterType};
 use sinew_core::{Made, Parameters};

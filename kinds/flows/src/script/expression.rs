@@ -1,8 +1,9 @@
 //! Expressions in CEL: compiled once, with a bound on what one may cost.
 //!
-//! Before it runs, an expression is rewritten: each way into a variable (`packet.user.name`)
-//! becomes one look-up, so that a request makes only the fields that are asked for. One that is
-//! nothing but such a way never meets the interpreter; one without variables is worked out here.
+//! Before it runs, an expression is rewritten: each path into a variable (`packet.user.name`)
+//! becomes one look-up, so that a request makes only the fields that are asked for. An expression
+//! that is only such a path does not need the interpreter. One without variables is evaluated when
+//! it is compiled.
 
 mod budget;
 mod convert;
@@ -36,18 +37,18 @@ use value::CowVal;
 
 /// Longest expression, in bytes: one fits on a screen. A longer one is refused.
 pub(crate) const LEN_MAX: usize = 4096;
-/// Deepest nesting of an expression, as written and as a tree; past it, it is refused. Evaluating
-/// one calls itself, with some 50 KiB for a level in a debug build (8 KiB in a release build), on
-/// the 2 MiB of a worker's stack.
+/// Deepest nesting of an expression, as written and as a tree; a deeper one is refused. Evaluation
+/// is recursive. A level takes some 50 KiB of stack in a debug build (8 KiB in a release build),
+/// and a worker's stack has 2 MiB.
 pub(crate) const DEPTH_MAX: usize = 24;
-/// Stack of the thread that reads an expression, in bytes. The grammar's machinery takes up to
-/// 256 KiB for a level in a debug build; only what is touched is ever taken.
+/// Stack of the thread that reads an expression, in bytes. The parser takes up to 256 KiB for a
+/// level in a debug build. Only the stack that is used takes memory.
 const STACK_SIZE: usize = 32 << 20;
 /// Most characters of an expression that an error repeats.
 const SHOWN_MAX: usize = 60;
-/// What to write instead of what is none.
+/// What to write instead of something that is not an expression.
 const HELP: &str = "write CEL, such as packet.user.age >= 18 && packet.user.name != ''";
-/// What other languages write, and what CEL does.
+/// What other languages write, and what to write in CEL.
 const FOREIGN: &[(&str, &str)] = &[
     ("and", "write && instead"),
     ("or", "write || instead"),
@@ -62,7 +63,7 @@ const FOREIGN: &[(&str, &str)] = &[
 /// Most characters of the interpreter's own words in an error.
 const REASON_MAX: usize = 200;
 
-/// Where each byte of a text stands in the spec.
+/// The place in the spec of each byte of a text.
 pub(crate) type Place<'a> = &'a (dyn Fn(usize) -> Span + Sync);
 
 /// A compiled expression.
@@ -78,7 +79,7 @@ enum Code {
     Constant(Value),
     /// Nothing but a variable, or a part of one.
     Path(Path),
-    /// Something to be worked out.
+    /// An expression that must be evaluated.
     Tree(Tree),
 }
 
@@ -88,16 +89,16 @@ struct Tree {
     /// In it, identifier `@n` stands for the path with this index.
     root: IdedExpr,
     paths: Vec<Path>,
-    /// What its operators cost, without the steps of its loops and what it looks at.
+    /// What its operators cost, without the steps of its loops and the values that it looks at.
     price: u64,
-    /// Whether its value may be another one each time, whatever it looks at.
+    /// Whether its value may differ each time, even if its variables do not.
     changes: bool,
 }
 
 /// What an expression sees.
 #[derive(Clone, Copy)]
 pub(crate) struct Scope<'a> {
-    /// Whose values `values` has; without a flow it has none.
+    /// The flow whose values `values` has; without a flow it has none.
     pub(crate) flow: Option<&'a Flow>,
     /// The variable `packet`.
     pub(crate) packet: &'a Value,
@@ -112,12 +113,12 @@ impl<'a> From<(&'a Flow, &'a Value)> for Scope<'a> {
 }
 
 impl Expression {
-    /// Compiles a text all of whose errors stand at `span`.
+    /// Compiles a text; all its errors are reported at `span`.
     pub(crate) fn compile(text: &str, span: Span) -> Result<Expression, Vec<Refusal>> {
         Expression::compile_at(text, &|_| span, &[]).map_err(|refusal| vec![refusal])
     }
 
-    /// Compiles a single value of the spec; errors stand where they are in it.
+    /// Compiles a single value of the spec; each error is reported at its place in that value.
     pub(crate) fn of(item: &Item, also: &[&str]) -> Result<Expression, Vec<Refusal>> {
         let Data::Scalar { text, .. } = &item.data else {
             let message = format!("an expression is a text, found {}", item.sort());
@@ -128,8 +129,8 @@ impl Expression {
         made.map_err(|refusal| vec![refusal])
     }
 
-    /// Compiles a text; `place` says where each of its bytes stands, `also` names variables beside
-    /// the usual ones.
+    /// Compiles a text. `place` says where each of its bytes is in the spec; `also` names variables
+    /// beside the usual ones.
     pub(crate) fn compile_at(
         text: &str,
         place: Place<'_>,
@@ -165,10 +166,10 @@ impl Expression {
         &self.text
     }
 
-    /// Whether it is true of what is seen.
+    /// Whether it is true for this scope.
     ///
     /// # Errors
-    /// As [`Expression::evaluate`]; or it is neither true nor false.
+    /// As for [`Expression::evaluate`]; or its value is neither true nor false.
     pub(crate) fn holds<'a>(&self, scope: impl Into<Scope<'a>>) -> Result<bool, Error> {
         match self.evaluate(scope)? {
             Value::Bool(value) => Ok(value),
@@ -176,10 +177,11 @@ impl Expression {
         }
     }
 
-    /// The value of what is seen, such as a flow and its packet.
+    /// Its value for this scope, such as a flow and its packet.
     ///
     /// # Errors
-    /// It looks for what is not there, or does what cannot be done; or it costs too much.
+    /// It asks for something that is not there, does something that is not possible, or costs too
+    /// much.
     pub(crate) fn evaluate<'a>(&self, scope: impl Into<Scope<'a>>) -> Result<Value, Error> {
         let scope = &scope.into();
         match &self.code {
@@ -203,7 +205,8 @@ impl Expression {
         let mut context = Context::with_env(LANGUAGE.with(Arc::clone));
         context.set_variable_resolver(&variables);
         let result = cel::Value::resolve_val(root, &context);
-        // Whatever the expression made of it: what was cut short is no answer.
+        // An evaluation that was cut short gives no answer, whatever the expression made of that
+        // error.
         let (spent, is_cut) = work.end();
         scope.flow.map_or(Ok(()), |flow| flow.spend(price + spent))?;
         if is_cut {
@@ -247,8 +250,8 @@ impl VariableResolver for Variables<'_> {
     }
 }
 
-/// What can be refused before the parser sees it: it calls itself for what is nested, and builds a
-/// deep tree of what stands in a row.
+/// Refuses what is too long or nested too deep before the parser sees it. The parser is recursive,
+/// and makes a deep tree of operators in a row.
 fn check_shape(text: &str) -> Result<(), (usize, String, &'static str)> {
     if text.len() > LEN_MAX {
         let message = format!("an expression of {} bytes; at most {LEN_MAX}", text.len());
@@ -283,8 +286,8 @@ fn check_shape(text: &str) -> Result<(), (usize, String, &'static str)> {
     Ok(())
 }
 
-/// Reads an expression, on a thread of its own: for its stack, and because that machinery is
-/// foreign code that meets whatever a user typed.
+/// Reads an expression on a thread of its own: for a larger stack, and because the parser is
+/// foreign code that gets whatever a user typed.
 fn read(text: &str, place: Place<'_>, also: &[&str]) -> Result<Tree, Refusal> {
     let language = LANGUAGE.with(Arc::clone);
     let read = || parse(&language, text, place).and_then(|tree| rewrite(tree, text, place, also));
@@ -299,7 +302,7 @@ fn read(text: &str, place: Place<'_>, also: &[&str]) -> Result<Tree, Refusal> {
 
 fn parse(language: &Env, text: &str, place: Place<'_>) -> Result<IdedExpr, Refusal> {
     language.parser().parse(text).map_err(|errors| {
-        // What follows from an error stands before it, at no place.
+        // Errors that follow from another one come before it in the list, without a place.
         let cause = errors.errors.iter().find(|error| error.msg.starts_with("Syntax error"));
         let first = cause.or(errors.errors.first());
         let at = first.map_or(0, |error| offset_of(text, error.pos));
@@ -320,7 +323,8 @@ fn parse(language: &Env, text: &str, place: Place<'_>) -> Result<IdedExpr, Refus
     })
 }
 
-/// A word of another language at which the parser stopped, or before it; what to write instead.
+/// A word of another language where the parser stopped, or before that place; and what to write
+/// instead.
 fn foreign(text: &str, at: usize) -> Option<(usize, &str, &'static str)> {
     if let Some(at) = text.find("{{") {
         return Some((at, "{{", "write an expression without braces; braces are for templates"));
@@ -363,7 +367,7 @@ fn offset_of(text: &str, (line, column): (isize, isize)) -> usize {
     start + rest.char_indices().nth(columns).map_or(rest.len(), |(offset, _)| offset)
 }
 
-/// The beginning of a text.
+/// The beginning of a text, of at most so many characters.
 pub(crate) fn shortened(text: &str, chars_max: usize) -> Cow<'_, str> {
     match text.char_indices().nth(chars_max) {
         Some((end, _)) => Cow::Owned(format!("{}...", &text[..end])),

@@ -1,4 +1,4 @@
-//! The key of a packet: by it packets are told apart that must keep an order, a limit or an entry.
+//! The key of a packet. Packets with the same key share an order, a limit or an entry.
 
 use bytestring::ByteString;
 use sinew_core::Refusal;
@@ -9,17 +9,18 @@ use super::expression::Expression;
 use super::refused;
 
 /// Longest key, in bytes: names and paths fit, and a table of keys stays small. A longer one is an
-/// error of whoever sent it (413).
+/// error of the client (413).
 const KEY_LEN_MAX: usize = 1024;
 
 /// An expression that gives the key.
 pub(crate) struct Key(Expression);
 
 impl Key {
-    /// Compiles it.
+    /// Compiles the expression of a key.
     ///
     /// # Errors
-    /// As for [`Expression::of`]; or it gives the same for all packets, and that is no key.
+    /// As for [`Expression::of`]; or it gives the same value for all packets, and that cannot be a
+    /// key.
     pub(crate) fn of(item: &Item) -> Result<Key, Vec<Refusal>> {
         let expression = Expression::of(item, &[])?;
         let wrong = expression.constant().and_then(|value| text(value.clone()).err());
@@ -35,7 +36,7 @@ impl Key {
     /// The key of a packet: a text, or a whole number as its digits.
     ///
     /// # Errors
-    /// As an expression's; or it is neither (400), or too long (413).
+    /// The expression fails; or its value is neither (400), or too long (413).
     pub(crate) fn find(&self, flow: &Flow, packet: &Value) -> Result<ByteString, Error> {
         text(self.0.evaluate((flow, packet))?)
     }

@@ -17,35 +17,35 @@ pub(crate) use self::text::escape_html;
 /// A function.
 #[derive(Debug)]
 pub(crate) struct LibraryRow {
-    /// What stands before its dot; empty if it stands alone.
+    /// The name before its dot; empty if there is none.
     pub(crate) namespace: &'static str,
     pub(crate) name: &'static str,
-    /// How it is written; what stands in brackets may be left out.
+    /// How it is written; arguments in brackets may be left out.
     pub(crate) form: &'static str,
     pub(crate) doc: &'static str,
     /// Fewest and most arguments.
     pub(crate) arguments: [usize; 2],
     /// Whether it gives another value each time.
     pub(crate) changes: bool,
-    /// What a call takes whatever it is given, in units of work.
+    /// What a call costs whatever its arguments are, in units of work.
     pub(crate) work: u64,
-    /// Bytes of what it is given that cost one unit more.
+    /// Bytes of its arguments that cost one unit more.
     bytes_per_unit: u64,
     run: fn(&Given<'_>) -> Result<Value, String>,
 }
 
-/// What a function is given, in the terms of no language.
+/// An argument of a function, independent of the language.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Argument<'a> {
     Text(&'a str),
     Bytes(&'a [u8]),
     Integer(i64),
     Number(f64),
-    /// What no function takes.
+    /// A value that no function takes.
     Other,
 }
 
-/// All that a function is given.
+/// All arguments of a function.
 struct Given<'a>(&'a [Argument<'a>]);
 
 const ROW: LibraryRow = LibraryRow {
@@ -60,7 +60,7 @@ const ROW: LibraryRow = LibraryRow {
     run: |_| Ok(Value::Null),
 };
 
-/// All of them.
+/// All functions.
 pub(crate) const LIBRARY: &[LibraryRow] = &[
     LibraryRow {
         name: "now",
@@ -212,12 +212,12 @@ pub(crate) fn find(namespace: &str, name: &str) -> Option<(usize, &'static Libra
 }
 
 impl LibraryRow {
-    /// Its name as it is called.
+    /// Its name as scripts call it.
     pub(crate) fn called(&self) -> &'static str {
         self.form.split('(').next().unwrap_or(self.form)
     }
 
-    /// Whether it takes so many arguments; else what it takes.
+    /// Whether it takes so many arguments; if not, the error says what it takes.
     pub(crate) fn takes(&self, count: usize) -> Result<(), String> {
         let [fewest, most] = self.arguments;
         match (fewest..=most).contains(&count) {
@@ -226,7 +226,7 @@ impl LibraryRow {
         }
     }
 
-    /// What it costs to go through what it is given, in units of work.
+    /// What it costs to go through its arguments, in units of work.
     pub(crate) fn price(&self, arguments: &[Argument<'_>]) -> u64 {
         let len = |argument: &Argument<'_>| match argument {
             Argument::Text(text) => text.len() as u64,
@@ -236,10 +236,10 @@ impl LibraryRow {
         arguments.iter().map(len).sum::<u64>() / self.bytes_per_unit
     }
 
-    /// Its value.
+    /// Calls it.
     ///
     /// # Errors
-    /// It cannot be had of these arguments; why, without the name.
+    /// It has no value for these arguments. The error says why, without the name of the function.
     pub(crate) fn call(&self, arguments: &[Argument<'_>]) -> Result<Value, String> {
         self.takes(arguments.len())?;
         (self.run)(&Given(arguments))
@@ -272,7 +272,8 @@ impl<'a> Given<'a> {
     fn integer(&self, at: usize) -> Result<i64, String> {
         match self.0.get(at) {
             Some(Argument::Integer(value)) => Ok(*value),
-            // What a double counts exactly: Lua divides whole numbers to such.
+            // A whole number that a double holds exactly: in Lua, dividing whole numbers gives a
+            // double.
             Some(Argument::Number(value)) if value.fract() == 0.0 && value.abs() < 9e15 => {
                 Ok(*value as i64)
             }

@@ -37,9 +37,9 @@ static INFO: Kind = Kind {
 const OUT: usize = 1;
 
 /// Deepest nesting of a value that is kept. A loop that puts the value of its last turn into the
-/// next one would nest without end, and whoever goes through a value calls itself for each level.
+/// next one would nest without end, and code that goes through a value is recursive.
 const DEPTH_MAX: usize = 256;
-/// So many values are looked at for their depth for one unit of work.
+/// Values whose depth is checked for one unit of work.
 const VALUES_PER_UNIT: u64 = 8;
 
 struct Set {

@@ -1,4 +1,4 @@
-//! `switch`: the first of several ways of which something is true.
+//! `switch`: the first of several outputs whose expression is true.
 
 use sinew_core::catalogue::{Kind, Parameter, ParameterType};
 use sinew_core::{Made, Parameters, Refusal};
@@ -29,7 +29,7 @@ static INFO: Kind = Kind {
 
 /// Most entries of `matches`.
 const MATCHES_MAX: usize = 256;
-/// Nothing is there for such a packet, in HTTP's terms.
+/// The status of HTTP for a packet that no entry matches.
 const NOT_FOUND: u16 = 404;
 
 struct Switch {
@@ -104,7 +104,7 @@ impl FlowNode for Switch {
 }
 
 impl Switch {
-    /// Tries the entries from one on; before each others may have the worker.
+    /// Tries the entries from `first` on. Before each of them others may have the worker.
     fn from<'a>(&'a self, at: At<'a>, first: usize, packet: Value) -> Step<'a> {
         for (place, (when, port)) in self.matches.iter().enumerate().skip(first) {
             if place > first && at.flow().is_due() {

@@ -19,37 +19,37 @@ use super::expression::{Expression, Place, weight};
 use super::library::escape_html;
 use crate::json;
 
-/// Longest text that a template makes, in bytes; past it, rendering is an error.
+/// Longest text that a template makes, in bytes; a longer one is an error.
 pub(crate) const RENDERED_MAX: usize = 16 << 20;
 
 /// A compiled template.
 #[derive(Debug)]
 pub(crate) struct Template {
     part: Part,
-    /// In the order in which they stand.
+    /// The places of values, in their order.
     slots: Vec<Slot>,
-    /// What becomes of the value of an expression before it is put in, if not that itself.
+    /// Changes the value of an expression before it is put in, if there is one.
     veil: Option<Veil>,
 }
 
-/// Gives what may be shown of a value of a flow, which this text gave.
+/// Gives what may be shown of a value of a flow. The text is the expression that gave the value.
 pub(crate) type Veil = fn(&Flow, &str, Value) -> Result<Value, Error>;
 
 /// A place for a value.
 #[derive(Debug)]
 struct Slot {
     expression: Expression,
-    /// It stands in a longer text.
+    /// It is part of a longer text.
     is_in_text: bool,
-    /// What it writes there is no HTML, and must not become any.
+    /// Its value is not HTML, and must not become HTML.
     is_escaped: bool,
 }
 
-/// How far a template came at once.
+/// How far a template was rendered at once.
 pub(crate) enum Rendered {
-    /// To its value.
+    /// The whole value.
     All(Value),
-    /// To these values of its expressions: the rest may take longer.
+    /// These values of its expressions: the rest may take longer.
     Values(Vec<Value>),
 }
 
@@ -80,19 +80,19 @@ impl Template {
         Compiler::run(|compiler| compiler.item(item))
     }
 
-    /// Compiles a text, which never stands for anything else, such as a number; `place` says where
-    /// each of its bytes stands.
+    /// Compiles a text, which never stands for anything else, such as a number. `place` says where
+    /// each of its bytes is in the spec.
     pub(crate) fn text(text: &str, place: Place<'_>) -> Result<Template, Vec<Refusal>> {
         Compiler::run(|compiler| compiler.pieces(text, place))
     }
 
-    /// The same, but what its expressions give goes through `veil`.
+    /// The same, but the values of its expressions go through `veil`.
     pub(crate) fn veiled(self, veil: Veil) -> Template {
         Template { veil: Some(veil), ..self }
     }
 
-    /// Compiles a page: what its expressions give is text and never HTML, but for those in three
-    /// braces.
+    /// Compiles a page: the values of its expressions are text and never HTML, except for those in
+    /// three braces.
     pub(crate) fn html(text: &str, place: Place<'_>) -> Result<Template, Vec<Refusal>> {
         Compiler::run(|compiler| {
             compiler.is_html = true;
@@ -113,11 +113,11 @@ impl Template {
         }
     }
 
-    /// The value for a packet. Between two expressions others may have the worker, and while a list
+    /// The value for a packet. Others may have the worker between two expressions, and while a list
     /// or a mapping is written into a text.
     ///
     /// # Errors
-    /// As an expression's; or the text gets too long, or holds a value that cannot be written out.
+    /// An expression fails; or the text gets too long, or holds a value that cannot be written out.
     pub(crate) async fn render(&self, flow: &Flow, packet: &Value) -> Result<Value, Error> {
         match self.begin(flow, packet)? {
             Rendered::All(value) => Ok(value),
@@ -125,7 +125,7 @@ impl Template {
         }
     }
 
-    /// The same at once, as far as nothing has to be interrupted.
+    /// The same at once, as far as no pause is needed.
     pub(crate) fn begin(&self, flow: &Flow, packet: &Value) -> Result<Rendered, Error> {
         let mut values = Vec::new();
         match (&self.part, &*self.slots) {
@@ -144,7 +144,7 @@ impl Template {
         Ok(Rendered::Values(values))
     }
 
-    /// The rest of it.
+    /// The rest of what `begin` has begun.
     pub(crate) async fn go_on(
         &self,
         flow: &Flow,
@@ -191,7 +191,7 @@ impl Template {
             match piece {
                 Piece::Text(piece) => text += piece,
                 Piece::Expression(at) => {
-                    // Who writes it out goes through the whole of it.
+                    // To write a value out, all of it is gone through.
                     flow.spend(weight(&values[*at]))?;
                     let Slot { expression, is_escaped, .. } = &self.slots[*at];
                     append(&mut text, &values[*at], expression, *is_escaped)?;
@@ -208,7 +208,7 @@ impl Template {
 }
 
 impl Slot {
-    /// Whether the value is written piece by piece, into a text of its own first.
+    /// Whether the value is first written piece by piece into a text of its own.
     fn is_written_as_json(&self, value: &Value) -> bool {
         self.is_in_text && matches!(value, Value::List(_) | Value::Map(_) | Value::Document(_))
     }
@@ -220,7 +220,8 @@ impl Part {
     }
 }
 
-/// Writes a value into a text: nothing as nothing, lists and mappings as JSON; of a page as text.
+/// Writes a value into a text: null as nothing, lists and mappings as JSON. In a page the text is
+/// escaped.
 fn append(
     text: &mut String,
     value: &Value,
@@ -301,7 +302,7 @@ impl Compiler {
         }
     }
 
-    /// What stands in a slot of the text, ready to be put there.
+    /// The value from outside for a slot of the text, ready to be put there.
     fn brought_in(&mut self, slot: &TextSlot, place: Place<'_>) -> String {
         match value_of(slot, known) {
             Ok(value) if self.is_html => {
@@ -318,7 +319,7 @@ impl Compiler {
         }
     }
 
-    /// A text with its expressions, where `{{` stands for one begins.
+    /// Compiles a text with its expressions, each of which begins with `{{`.
     fn pieces(&mut self, text: &str, place: Place<'_>) -> Part {
         let mut pieces = Vec::new();
         let mut rest = 0;
@@ -382,11 +383,11 @@ impl Compiler {
     }
 }
 
-/// A piece of the spec that is no template, with what it takes from outside; all else in braces
-/// stays as it is.
+/// A piece of the spec that is not a template, with its values from outside filled in. All else in
+/// braces stays as it is.
 ///
 /// # Errors
-/// What is not to be had.
+/// A value that is not available.
 pub(crate) fn filled(item: &Item) -> Result<Item, Vec<Refusal>> {
     let data = match &item.data {
         Data::List(items) => Data::List(items.iter().map(filled).collect::<Result<_, _>>()?),
@@ -414,8 +415,8 @@ pub(crate) fn filled(item: &Item) -> Result<Item, Vec<Refusal>> {
     Ok(Item::new(item.span, data))
 }
 
-/// What this process knows of what stands outside of the spec. A variable that the spec names in an
-/// expression is known as soon as one asks for it.
+/// A value from outside of the spec, if this process knows it. A variable of the environment that
+/// the spec names in an expression becomes known when it is first asked for.
 fn known(wanted: &Wanted) -> Option<Result<String, String>> {
     outside::known(wanted).or_else(|| match wanted {
         Wanted::Variable(_) => {
@@ -436,7 +437,8 @@ fn push(pieces: &mut Vec<Piece>, text: &str) {
     }
 }
 
-/// Where the `}}` that ends an expression stands: not in its texts, and not in its own brackets.
+/// Where the `}}` that ends an expression is. It is not in a text of the expression, and not in its
+/// own braces.
 fn closing(text: &str) -> Option<usize> {
     let bytes = text.as_bytes();
     let (mut at, mut open) = (0, 0_usize);

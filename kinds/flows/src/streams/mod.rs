@@ -1,4 +1,4 @@
-//! Streams: their elements each by itself, and messages from one to many.
+//! Streams: their elements one by one, and messages from one to many.
 
 pub(crate) mod pour;
 pub(crate) mod publish;

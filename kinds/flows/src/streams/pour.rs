@@ -1,4 +1,5 @@
-//! A stream that is made beside the flow whose reply it is: a part when the one before was taken.
+//! A stream that is the reply of a flow, and is made beside the flow: each part is made when the
+//! part before was taken.
 
 use std::future::{pending, poll_fn};
 use std::pin::pin;
@@ -14,22 +15,23 @@ use tokio::time::sleep;
 
 use crate::framing::write::{COMMENT, Outgoing};
 
-/// Elements that are ready together make a part of so many bytes, about.
+/// Elements that are ready together make a part of about this many bytes.
 const PART_SIZE: usize = 16 << 10;
 
 /// How a stream is made.
 #[derive(Clone, Copy)]
 pub(super) struct Pour {
     pub(super) outgoing: Outgoing,
-    /// So long nothing comes at most: then a comment does, if there is such a thing.
+    /// Longest silence: then a comment is sent, if the format has comments.
     pub(super) heartbeat: Duration,
-    /// Whether it ends when the worker stops or the graph is edited: it has no end of its own.
+    /// Whether it has no end of its own, so that it ends when the worker stops or the graph is
+    /// edited.
     pub(super) is_endless: bool,
 }
 
 impl Pour {
-    /// The stream of what `make` makes in a child of the flow, which has so much work. The child
-    /// ends with the stream, or when nobody can take it any more.
+    /// The stream of what `make` makes in a child of the flow, which has this much work. The child
+    /// ends with the stream, or when nobody can take the stream any more.
     ///
     /// # Errors
     /// Too many children of this worker are under way (503).
@@ -56,7 +58,7 @@ impl Pour {
         let mut parts = Parts { elements, failure: None };
         let (mut gone, mut retired) = (pin!(sender.closed()), pin!(at.retired()));
         loop {
-            // The one before was taken.
+            // Room means that the part before was taken.
             let Ok(room) = sender.reserve().await else { return Ok(()) };
             let silence = async {
                 match has_comments {
@@ -83,10 +85,10 @@ impl Pour {
     }
 }
 
-/// What is handed over at a time.
+/// Makes parts of elements.
 struct Parts<'a> {
     elements: LocalBoxStream<'a, Result<Bytes, Error>>,
-    /// What came behind the last part.
+    /// An error that came after the elements of the last part.
     failure: Option<Error>,
 }
 

@@ -1,4 +1,4 @@
-//! `publish`: hands a message to all that subscribe to a topic.
+//! `publish`: hands a message to all subscribers of a topic.
 
 use sinew_core::catalogue::{Kind, Parameter, ParameterType};
 use sinew_core::{Made, Parameters};

@@ -1,4 +1,4 @@
-//! `stream`: the elements of a stream, each by itself, while it comes.
+//! `stream`: sends on the elements of a stream, one packet each, while the stream comes.
 
 mod elements;
 #[cfg(test)]
@@ -52,7 +52,7 @@ static INFO: Kind = Kind {
 };
 
 const SECOND_NS: u64 = 1_000_000_000;
-/// Longest line: it is taken apart in one piece, in some twenty milliseconds at most.
+/// Longest line. A line is decoded in one piece, which takes about twenty milliseconds at most.
 const LINE_SIZE_MAX: u64 = 1 << 20;
 
 static PARAMETERS: &[Parameter] = &[
@@ -126,15 +126,15 @@ const DONE: usize = 3;
 const REJECTED: usize = 4;
 
 struct Streaming {
-    /// `None`: the packet itself.
+    /// `None` for the packet itself.
     of: Option<Expression>,
     settings: Settings,
     work_max: u64,
-    /// `None`: the replies are dropped.
+    /// `None` if the replies are dropped.
     pour: Option<Pour>,
 }
 
-/// What holds for all elements.
+/// Settings for all elements.
 #[derive(Clone, Copy)]
 struct Settings {
     format: ElementFormat,
@@ -232,7 +232,8 @@ enum Fate<T> {
 }
 
 impl Settings {
-    /// What is made of the replies, one after the other; each element has so much work.
+    /// The replies as they are written, one after the other; each element may do `work` units of
+    /// work.
     fn replies(
         self,
         at: At<'_>,
@@ -252,7 +253,8 @@ impl Settings {
         };
         let reader = ElementReader::new(self, source);
         if self.concurrency == 1 {
-            // One alone needs no list of those that are under way, and no future of its own.
+            // With one element at a time, no list of elements under way and no future for each is
+            // needed.
             return try_unfold(reader, move |mut reader| async move {
                 while let Some(arrived) = reader.next().await? {
                     if let Some(bytes) = replied(arrived).await? {
@@ -270,7 +272,7 @@ impl Settings {
             .boxed_local()
     }
 
-    /// Reads all, within the flow.
+    /// Reads all elements within the flow, and counts them.
     async fn count(self, at: At<'_>, source: BytesToCome) -> Result<Value, Error> {
         let (mut done, mut rejected) = (0, 0);
         let mut add = |fate| match fate {
@@ -294,7 +296,7 @@ impl Settings {
         Ok(Value::map(counts.map(|(name, count)| (name, Value::Integer(count)))))
     }
 
-    /// Sends an element on, and makes something of its reply.
+    /// Sends an element on, and lets `make` make something of its reply.
     async fn element<T>(
         self,
         at: At<'_>,
@@ -305,8 +307,8 @@ impl Settings {
         at.flow().spend(ELEMENT_WORK + price)?;
         let made = {
             let mut made = pin!(async { make(at.call(OUT, value?).await?).await });
-            // Most have ended at once, and need no timer. What is seldom needed has a place of its
-            // own: this future is copied for each element.
+            // Most elements have ended at once, and need no timer. The rarely needed timer is
+            // boxed, because this future is copied for each element.
             match poll!(made.as_mut()) {
                 Poll::Ready(made) => made,
                 Poll::Pending => {
@@ -324,7 +326,7 @@ impl Settings {
             Ok(made) => return Ok(Fate::Done(made)),
             Err(error) => error,
         };
-        // Without work left all others would fail, too.
+        // If the flow has no work left, all further elements would fail too.
         if !at.is_linked(REJECTED) || at.flow().work_left() == 0 {
             let text = format!("the stream, line {number}: {error}");
             return Err(Error::new(text).with_status(error.status()));

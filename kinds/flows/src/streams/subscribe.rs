@@ -1,4 +1,4 @@
-//! `subscribe`: the messages of a topic, as a stream.
+//! `subscribe`: answers with the messages of a topic, as a stream.
 
 use std::sync::Arc;
 
@@ -100,7 +100,7 @@ async fn write(
     outgoing: Outgoing,
 ) -> Result<Bytes, Error> {
     if outgoing == Outgoing::Ndjson {
-        // It was written before.
+        // The JSON was written when the message was published.
         return Ok([&message.json, &b"\n"[..]].concat().into());
     }
     outgoing.write(at.flow(), &message.value).await.map(Bytes::from)

@@ -1,4 +1,4 @@
-//! `topic`: messages from those who publish to all who subscribe, in whichever worker.
+//! `topic`: hands messages from publishers to all subscribers, across workers.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -44,7 +44,7 @@ static INFO: Kind = Kind {
     ..FLOW
 };
 
-/// What the parameters say.
+/// The limits that the parameters give.
 #[derive(Clone, Copy)]
 struct TopicLimits {
     capacity: usize,
@@ -63,7 +63,7 @@ fn make(parameters: &Parameters<'_>) -> Made<dyn Resource> {
 }
 
 impl Resource for TopicLimits {
-    /// After an edit a topic with the same limits is the same one.
+    /// After an edit, a topic with the same name and limits stays the same topic.
     fn open(self: Box<Self>, name: &str, resources: &Resources) -> Result<OpenResource, Fault> {
         let TopicLimits { capacity, waits, message_size_max, subscribers_max } = *self;
         let key = format!("{name} {capacity} {waits} {message_size_max} {subscribers_max}");
@@ -74,15 +74,15 @@ impl Resource for TopicLimits {
 /// The topic that a node names in this parameter.
 pub(crate) struct NamedTopic {
     name: String,
-    /// There when the node has a worker.
+    /// Set when the node is attached to a worker.
     topic: Option<Arc<FlowTopic>>,
 }
 
 impl NamedTopic {
-    /// Finds it in the graph.
+    /// Finds the topic in the graph.
     ///
     /// # Errors
-    /// There is none of this name.
+    /// There is no topic of this name.
     pub(crate) fn of(parameters: &Parameters<'_>, parameter: &str) -> Result<NamedTopic, Refusal> {
         let name = parameters.text(parameter);
         let topics = parameters.neighbours().filter(|node| node.kind.name == INFO.name);
@@ -99,7 +99,7 @@ impl NamedTopic {
         Err(Refusal::new(parameters.span(parameter), message, help).following(follows))
     }
 
-    /// From now on it is the one that all workers have.
+    /// Takes the topic that all workers share.
     pub(crate) fn attach(&mut self, site: &NodeContext) {
         self.topic = site.resource(&self.name);
     }
@@ -113,7 +113,7 @@ impl NamedTopic {
     }
 }
 
-/// A message, and the same as JSON.
+/// A message, also as JSON.
 pub(crate) struct TopicMessage {
     pub(crate) value: Value,
     pub(crate) json: Bytes,
@@ -123,9 +123,9 @@ pub(crate) struct TopicMessage {
 pub(crate) struct FlowTopic {
     limits: TopicLimits,
     sender: broadcast::Sender<Arc<TopicMessage>>,
-    /// Who publishes, one after the other: so all subscribers see the same order.
+    /// Publishers take turns, so that all subscribers see the same order.
     publishing: Mutex<()>,
-    /// A subscriber has taken a message, or is gone.
+    /// Signals that a subscriber has taken a message, or is gone.
     room: Notify,
     subscribers: AtomicUsize,
     lost: AtomicU64,
@@ -143,10 +143,10 @@ impl FlowTopic {
         }
     }
 
-    /// Hands a message to all that subscribe now, as soon as there is room.
+    /// Hands a message to all present subscribers, as soon as there is room.
     ///
     /// # Errors
-    /// It is too long (413).
+    /// The message is too long (413).
     pub(crate) async fn publish(&self, message: TopicMessage) -> Result<(), Error> {
         let (len, most) = (message.json.len(), self.limits.message_size_max);
         if len > most {
@@ -155,22 +155,22 @@ impl FlowTopic {
         }
         let _turn = self.publishing.lock().await;
         while self.limits.waits && self.sender.len() >= self.limits.capacity {
-            // One that takes a message between the look and this has left its word.
+            // If a subscriber takes a message between the check and this wait, its signal is kept.
             self.room.notified().await;
         }
-        // Without subscribers it goes nowhere.
+        // An error means that there are no subscribers.
         let _ = self.sender.send(Arc::new(message));
         Ok(())
     }
 
-    /// From now on all messages.
+    /// A subscription to all messages from now on.
     ///
     /// # Errors
     /// There are too many subscribers (503).
     pub(crate) fn subscribe(self: &Arc<FlowTopic>) -> Result<Subscription, Error> {
-        // Relaxed: a count, and nothing that goes with it.
+        // Relaxed: it is a count alone; no other data goes with it.
         let before = self.subscribers.fetch_add(1, Ordering::Relaxed);
-        // From here on it is one, and leaves when it is dropped.
+        // From here on it counts as a subscriber, until it is dropped.
         let receiver = self.sender.subscribe();
         let subscription =
             Subscription { topic: Arc::clone(self), receiver: Some(receiver), lost: 0, told: None };
@@ -183,20 +183,21 @@ impl FlowTopic {
     }
 }
 
-/// What one of many gets.
+/// A subscriber's end of a topic.
 pub(crate) struct Subscription {
     topic: Arc<FlowTopic>,
-    /// There until it is dropped.
+    /// `Some` until this is dropped.
     receiver: Option<broadcast::Receiver<Arc<TopicMessage>>>,
     lost: u64,
     told: Option<Instant>,
 }
 
-/// Between two lines of the log about what a subscriber has lost.
+/// Time between two lines of the log about messages that a subscriber has lost.
 const TOLD_SPACING: Duration = Duration::from_secs(10);
 
 impl Subscription {
-    /// The next message; `None` when no more can come. Dropped before its end, it loses nothing.
+    /// The next message; `None` when no more can come. If the future is dropped before its end,
+    /// nothing is lost.
     pub(crate) async fn next(&mut self) -> Option<Arc<TopicMessage>> {
         let receiver = self.receiver.as_mut()?;
         loop {
@@ -207,7 +208,7 @@ impl Subscription {
                 }
                 Err(RecvError::Lagged(count)) => {
                     self.lost += count;
-                    // Relaxed: as above.
+                    // Relaxed: it is a count alone, as in `FlowTopic::subscribe`.
                     self.topic.lost.fetch_add(count, Ordering::Relaxed);
                 }
                 Err(RecvError::Closed) => return None,
@@ -215,21 +216,22 @@ impl Subscription {
         }
     }
 
-    /// How many it has lost, and all together, if that is to be told now.
+    /// How many messages this subscriber has lost since the last call that told so, and how many
+    /// all subscribers have lost; `None` if there is nothing to log now.
     pub(crate) fn news(&mut self) -> Option<(u64, u64)> {
         let is_time = self.told.is_none_or(|told| told.elapsed() > TOLD_SPACING);
         if self.lost == 0 || !is_time {
             return None;
         }
         self.told = Some(Instant::now());
-        // Relaxed: as above.
+        // Relaxed: it is a count alone, as in `FlowTopic::subscribe`.
         Some((std::mem::take(&mut self.lost), self.topic.lost.load(Ordering::Relaxed)))
     }
 }
 
 impl Drop for Subscription {
     fn drop(&mut self) {
-        // What it has not taken keeps nobody waiting any more.
+        // Messages that it has not taken keep no publisher waiting any more.
         self.receiver.take();
         self.topic.subscribers.fetch_sub(1, Ordering::Relaxed);
         self.topic.room.notify_one();

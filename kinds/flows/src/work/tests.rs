@@ -1,4 +1,4 @@
-//! One budget for all that a flow computes, and its turns with others.
+//! One budget for all that a flow computes, and its turns with other flows.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -12,20 +12,20 @@ use crate::testing::{self, fixture, run};
 /// Longest that a flow in these tests may take.
 const DEADLINE: Duration = Duration::from_secs(600);
 
-/// Computes for long, but within what one evaluation may: 3000 steps.
+/// Computes for long, but within the limit of one evaluation: 3000 steps.
 const LONG: &str = "packet.all(a, packet.all(b, a + b >= 0))";
 
 fn numbers(count: i64) -> Value {
     Value::list((0..count).map(Value::Integer))
 }
 
-/// A node with so many entries in its last key; '#' is the number of each.
+/// A node with `count` entries in its last key; '#' stands for the entry's number.
 fn large(keys: &str, count: usize, entry: &str) -> String {
     let entry = |at: usize| format!("\n    {}", entry.replace('#', &at.to_string()));
     format!("- {keys}{}", (0..count).map(entry).collect::<String>())
 }
 
-/// A `switch` whose 256 expressions are all looked at.
+/// A `switch` whose 256 expressions are all evaluated.
 fn switch() -> String {
     let keys = "kind: switch\n  name: a\n  otherwise: out[1]\n  matches:";
     large(keys, 256, &format!("- {{when: '!{LONG}', port: 'out[0]'}}"))
@@ -37,12 +37,12 @@ fn templates() -> String {
     large(keys, 200, &format!("- '{{{{ {LONG} }}}}'"))
 }
 
-/// 200 values of a flow, one expression in each: none of these can be interrupted.
+/// 200 values of a flow, with one expression in each; no single one can be interrupted.
 fn values() -> String {
     large("kind: set\n  name: a\n  values:", 200, &format!("v#: '{{{{ {LONG} }}}}'"))
 }
 
-/// Nodes behind each other, one expression in each.
+/// Nodes in a row, with one expression in each.
 fn chain() -> String {
     let mut text = String::new();
     for at in 0..40 {
@@ -57,7 +57,7 @@ fn lua(code: &str) -> String {
     format!("- {{kind: snippet, name: a, language: lua, time: 10s, code: '{code}'}}\n")
 }
 
-/// The reply to a packet, and how often others of the worker had a turn meanwhile.
+/// The reply to a packet, and how often other flows of the worker had a turn meanwhile.
 fn turns(text: &str, packet: Value, work: u64) -> (Reply, u32) {
     let (fixture, limits) = (fixture(text), FlowLimits { deadline: DEADLINE, work });
     run(testing::turns(fixture.open("begin", 0, packet, limits)))
@@ -115,7 +115,7 @@ fn whatever_computes_for_long_lets_others_have_their_turn() {
     for (name, text, packet) in cases {
         let (reply, turns) = turns(&text, packet, u64::MAX);
         assert!(reply.is_ok(), "{name}: {reply:?}");
-        // The first is before it begins, or after its end.
+        // The first turn may be before the flow begins, or after its end.
         assert!(turns > 3, "{name}: {turns} turns");
     }
 }

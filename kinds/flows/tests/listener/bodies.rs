@@ -1,4 +1,4 @@
-//! Bodies that are not gathered: `stream: true`.
+//! Bodies that are streamed, not collected first: `stream: true`.
 
 use std::io::{ErrorKind, Write};
 use std::net::Shutdown;
@@ -15,7 +15,7 @@ fn chunk(text: &str) -> String {
     format!("{:x}\r\n{text}\r\n", text.len())
 }
 
-/// A request whose body comes in chunks; the first is sent.
+/// A request whose body comes in chunks; the first chunk is sent.
 fn begin(server: &Server, path: &str, first: &str) -> Client {
     let mut client = server.client();
     client.send(format!("POST {path} HTTP/1.1\r\nHost: test\r\n{CHUNKED}\r\n{}", chunk(first)));
@@ -32,7 +32,7 @@ fn a_body_is_answered_while_it_comes() {
     assert_eq!(client.chunk(), "two");
     client.send("0\r\n\r\n");
     assert_eq!(client.chunk(), "");
-    // The connection is as good as before.
+    // The connection can be used again.
     let answer = client.ask(&post("/echo", "", "three"));
     assert_eq!((answer.status, answer.text()), (200, "three".to_owned()));
     assert_eq!(answer.header("content-length"), Some("5"));

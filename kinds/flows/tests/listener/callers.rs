@@ -1,4 +1,4 @@
-//! Whom a listener answers: by the name that was called, and by the page that asks.
+//! Which callers a listener answers: by the host name that was called, and by the page that asks.
 
 use super::server::{Answer, Server, get, post};
 
@@ -13,7 +13,7 @@ fn a_foreign_name_and_a_foreign_page_are_refused_and_told_why() {
     let usual = Server::start("hosts: []");
     for server in [&strict, &usual] {
         let own = &*server.address.to_string();
-        // A tunnel has a port of its own.
+        // Any port is allowed, because a tunnel has a port of its own.
         for host in [own, "127.0.0.1", "LOCALHOST:8000", "localhost:1", "[::1]"] {
             assert_eq!(ask(server, host, &[]).status, 200, "{host}");
         }

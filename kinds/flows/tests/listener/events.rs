@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::server::{Client, Server, get, post, until};
 
-/// A listener where a POST is published, and a GET gets all of that.
+/// A listener where the body of a POST is published, and a GET gets all that is published.
 fn server(options: &str, topic: &str) -> Server {
     Server::of_graph(&format!(
         "
@@ -36,7 +36,7 @@ fn say(server: &Server, text: &str) -> u16 {
     server.ask(&post("/events", "Content-Type: text/plain\r\n", text)).status
 }
 
-/// The next chunk that is no comment.
+/// The next chunk that is not a comment.
 fn event(client: &mut Client) -> String {
     loop {
         let chunk = client.chunk();
@@ -99,7 +99,7 @@ fn a_stop_ends_events_in_order() {
     client.head();
     assert_eq!(client.chunk(), ":\n\n");
     server.stop();
-    // The chunk of no length is the end.
+    // The empty chunk is the end.
     while !client.chunk().is_empty() {}
     assert!(client.is_closed() && server.has_ended());
 }

@@ -1,4 +1,4 @@
-//! A stream of events from a server of others: Python's own.
+//! A stream of events from a server that is not ours: Python's.
 
 use std::env;
 use std::io::{BufRead, BufReader};

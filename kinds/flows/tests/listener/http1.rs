@@ -1,4 +1,4 @@
-//! HTTP/1.1, as it should be and as it should not.
+//! HTTP/1.1, correct and malformed.
 
 use std::net::{Shutdown, TcpStream};
 
@@ -134,7 +134,7 @@ fn a_malformed_request_is_answered_and_its_connection_closed() {
         "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: identity, chunked\r\n\r\n0\r\n\r\n",
         "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\
          \r\n0\r\n\r\n",
-        // Of what follows another reader may find another end.
+        // Another reader may see another end of the following requests.
         "GET / HTTP/1.1\nHost: a\r\n\r\n",
         "GET / HTTP/1.1\r\nHost: a\n\r\n",
         "GET / HTTP/1.1\r\nHost: a\r\n\n",
@@ -207,7 +207,8 @@ fn chunks_are_believed_before_a_length_and_the_connection_is_closed() {
             format!("POST / HTTP/1.1\r\nHost: a\r\n{order}\r\n\r\n5\r\nhello\r\n0\r\n\r\n");
         let mut client = server.client();
         assert_eq!(client.ask(&request).text(), "hello", "{order}");
-        // Who sends both may hide a second request behind the first (RFC 9112, 6.1).
+        // A client that sends both headers may hide a second request behind the first (RFC 9112,
+        // 6.1).
         assert!(client.is_closed(), "{order}");
     }
 }
@@ -217,7 +218,7 @@ fn the_flow_of_a_client_that_went_away_is_cancelled() {
     let server = Server::start("");
     let mut client = server.client();
     client.send(get("/never?id=gone"));
-    // It has arrived once a second connection was answered.
+    // The request has arrived once a second connection was answered.
     assert_eq!(server.ask(&get("/text")).status, 200);
     drop(client);
     assert!(is_cancelled("gone"));
@@ -226,7 +227,8 @@ fn the_flow_of_a_client_that_went_away_is_cancelled() {
 #[test]
 fn half_closed_is_gone_unless_the_answer_is_there_at_once() {
     let server = Server::start("");
-    // With so many at once, request and end are often there together when a worker looks.
+    // With this many at once, a request and the connection's end are often there together when a
+    // worker looks.
     let clients: Vec<Client> = (0..200)
         .map(|_| {
             let mut client = server.client();

@@ -16,7 +16,7 @@ const GOAWAY: u8 = 7;
 /// SETTINGS_INITIAL_WINDOW_SIZE 0: no byte of an answer may be sent.
 const NO_WINDOW: [u8; 6] = [0, 4, 0, 0, 0, 0];
 
-/// A connection that says what it likes.
+/// A connection that can send any frames.
 struct Frames(Client);
 
 impl Frames {
@@ -27,7 +27,7 @@ impl Frames {
         Frames(client)
     }
 
-    /// The next frame: type, stream, payload. `None`: the other side has closed.
+    /// The next frame: type, stream, payload. `None` if the other side has closed.
     fn next(&mut self) -> Option<(u8, u32, Vec<u8>)> {
         let mut head = [0; 9];
         self.0.stream.read_exact(&mut head).ok()?;
@@ -109,7 +109,7 @@ fn a_reset_cancels_its_flow_alone() {
 #[test]
 fn who_resets_without_end_is_closed() {
     let server = Server::start("");
-    // All at once, and one after the other.
+    // All requests at once, and one after the other.
     for pause in [false, true] {
         let frames = Frames::to(&server);
         let stream = Cell::new(1);
@@ -117,7 +117,7 @@ fn who_resets_without_end_is_closed() {
             let mut wire = frames.0.stream.get_ref();
             let mut bytes = request(stream.get(), "/never?id=rapid");
             if pause {
-                // A moment for it to begin; until() pauses before the next.
+                // A moment for the request to begin; until() pauses before the next.
                 wire.write_all(&bytes).ok();
                 sleep(Duration::from_micros(500));
                 bytes.clear();

@@ -1,4 +1,4 @@
-//! Clients that are slow, or send too much, or come in too great a number.
+//! Clients that are slow, send too much, or are too many.
 
 use std::env;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -92,7 +92,7 @@ fn a_slow_download_is_not_idle() {
     let mut left = size;
     let mut bytes = [0; 64 << 10];
     while left > 0 {
-        // Some seconds in all: longer than it may be idle, and told to end.
+        // Some seconds in all: much longer than a connection may be idle.
         sleep(Duration::from_millis(20));
         let read = client.stream.read(&mut bytes).expect("an answer");
         assert!(read > 0, "closed {left} bytes before the end");
@@ -116,7 +116,8 @@ fn a_client_that_takes_nothing_is_closed() {
     let mut client = server.client();
     let size = 64 << 20;
     client.send(get(&format!("/big?size={size}")));
-    // Nothing is read until the server has given up, and what it could not send is lost.
+    // The client reads nothing until the server has given up; the bytes that the server could not
+    // send are lost.
     assert!(until(|| client.stream.get_ref().peek(&mut [0]).is_ok()));
     sleep(Duration::from_secs(2));
     let mut rest = Vec::new();
@@ -146,12 +147,12 @@ fn a_connection_too_many_is_503() {
     assert_eq!(first.ask(&get("/text")).status, 200);
 }
 
-/// Where the server is, for the process that holds idle connections.
+/// The environment variable with the server's address, for the process that holds idle connections.
 const ADDRESS: &str = "SINEW_TEST_IDLE";
 const IDLE: usize = 10_000;
 
-/// The clients are a process of their own: each side of a connection takes a descriptor, and both
-/// together may be more than one process is allowed.
+/// The clients are in a process of their own: each side of a connection takes a descriptor, and
+/// both together may be more than one process is allowed.
 #[test]
 fn ten_thousand_idle_connections_disturb_nobody() {
     allow_open_files();
@@ -163,7 +164,7 @@ fn ten_thousand_idle_connections_disturb_nobody() {
         .stdout(Stdio::piped())
         .spawn()
         .expect("the clients");
-    // Kept to the end: the clients' process has more to say, to whom it need not matter.
+    // Kept to the end, because the clients' process prints more, and must be able to.
     let mut lines = BufReader::new(clients.stdout.take().expect("piped")).lines();
     let is_open = |line: std::io::Result<String>| line.is_ok_and(|it| it.contains("all are open"));
     let held = lines.any(is_open);
@@ -175,7 +176,7 @@ fn ten_thousand_idle_connections_disturb_nobody() {
     assert!(clients.wait().expect("they end").success());
 }
 
-/// The part that a process of its own plays; run by the test above, and no other way.
+/// The clients' process; only the test above runs it.
 #[test]
 #[ignore = "holds connections for another test"]
 #[expect(clippy::print_stdout, reason = "tells the other process")]
@@ -196,7 +197,8 @@ fn holds_idle_connections() {
 fn allow_open_files() {
     let limit = getrlimit(Resource::Nofile);
     let wanted = limit.maximum.map_or(2 * IDLE as u64, |most| most.min(2 * IDLE as u64));
-    // One that is high enough already may be kept: what is needed shows when they connect.
+    // An error is ignored: the limit may be high enough already, and if not, the connections fail
+    // later.
     let current = limit.current.map_or(wanted, |now| now.max(wanted));
     let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(current), ..limit });
 }

@@ -1,4 +1,5 @@
-//! More than there is room for: it is refused, counted, and keeps nobody out who stops the run.
+//! More requests than there is room for: they are refused and counted, and a request that stops the
+//! run still gets in.
 
 use std::net::TcpStream;
 
@@ -82,7 +83,7 @@ fn half_requests_keep_nobody_from_ending_the_run() {
         assert!(until(|| server.figures.refusals() > 8), "they are there, and some gave way");
         assert_eq!(server.ask(&post("/stop", "", "now")).text(), "stopped");
         if options.starts_with("requests") {
-            // One whose body comes at last is answered too, unless enough newer ones came.
+            // A request whose body comes at last is answered too, unless enough newer ones came.
             let last = clients.last_mut().expect("a client");
             last.send("12345");
             assert_eq!(last.answer(true).text(), "stopped");

@@ -1,4 +1,5 @@
-//! The kind `listener` against real sockets: what is right, and what clients should not do.
+//! The kind `listener` with real sockets: correct clients, and clients that do what they should
+//! not.
 
 mod bodies;
 mod callers;

@@ -1,4 +1,4 @@
-//! A listener with one worker on a thread, and a client that can say anything.
+//! A listener with one worker on a thread, and a client that can send any bytes.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -90,7 +90,7 @@ impl FlowNode for App {
                     Step::Reply(None)
                 })
             }
-            // All of the body, and no answer.
+            // Takes all of the body, and does not answer.
             "/take" => {
                 let guard = Guard(query(&packet, "id"));
                 Step::wait(async move {
@@ -115,7 +115,7 @@ impl FlowNode for App {
                 let count: i64 = query(&packet, "count").parse().expect("a count");
                 Step::Reply(Some(Value::list((0..count).map(|_| Value::Integer(7)))))
             }
-            // Text that hardly shrinks.
+            // Text that can hardly be compressed.
             "/noise" => {
                 let size = query(&packet, "size").parse().expect("a size");
                 let mut state = 1_u32;
@@ -142,8 +142,8 @@ fn table() -> Vec<FlowEntry> {
     [&[app], FLOWS].concat()
 }
 
-/// The plan of a graph with a listener, `options` of which are in YAML. Without `port` among them
-/// it listens at any, without `hosts` it may be called by any name.
+/// The plan of a graph with a listener; `options` are its keys in YAML. Without `port` it listens
+/// at any free port; without `hosts` it may be called by any name.
 fn plan(options: &str) -> Arc<Plan> {
     let port = if options.contains("port:") { "" } else { "port: 0, " };
     let hosts = if options.contains("hosts:") { "" } else { "hosts: ['*'], " };
@@ -159,7 +159,7 @@ fn plan_of(text: &str) -> Arc<Plan> {
     testing::try_plan(text, &kinds).unwrap_or_else(|errors| panic!("{errors}"))
 }
 
-/// The listener with these options, made.
+/// Makes the listener with these options.
 pub(crate) fn source(options: &str) -> Result<Box<dyn FlowSource>, Vec<Refusal>> {
     source_of(&plan(options))
 }
@@ -183,7 +183,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Starts one with these options.
+    /// Starts a listener with these options.
     pub(crate) fn start(options: &str) -> Server {
         Server::serve(plan(options))
     }
@@ -226,7 +226,7 @@ impl Server {
         self.stopper.end();
     }
 
-    /// Tells it that another one has taken its place.
+    /// Tells it that another listener has taken its place.
     pub(crate) fn make_way(&self) {
         self.stopper.make_way();
     }
@@ -240,7 +240,7 @@ impl Server {
         Client::to(self.address)
     }
 
-    /// A client whose kernel takes so few bytes for it; it asks, and does not read yet.
+    /// A client with a small receive buffer. It sends a request, and does not read yet.
     pub(crate) fn slow_client(&self, buffer_size: usize, request: &str) -> Client {
         let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket");
         socket.set_recv_buffer_size(buffer_size).expect("a small buffer");
@@ -250,7 +250,7 @@ impl Server {
         client
     }
 
-    /// What it answers to one request.
+    /// The answer to one request.
     pub(crate) fn ask(&self, request: &str) -> Answer {
         self.client().ask(request)
     }
@@ -292,7 +292,7 @@ impl Answer {
     }
 }
 
-/// A request of HTTP/1.1.
+/// An HTTP/1.1 request.
 pub(crate) fn get(target: &str) -> String {
     format!("GET {target} HTTP/1.1\r\nHost: test\r\n\r\n")
 }
@@ -352,7 +352,7 @@ impl Client {
         head
     }
 
-    /// Reads a chunk; empty: the last one.
+    /// Reads a chunk; the last one is empty.
     pub(crate) fn chunk(&mut self) -> String {
         let size = usize::from_str_radix(self.line().trim(), 16).expect("a size");
         let bytes = self.bytes(size);
@@ -373,7 +373,7 @@ impl Client {
         bytes
     }
 
-    /// Whether the other side closes, with nothing more to say.
+    /// Whether the other side closes without sending more.
     pub(crate) fn is_closed(&mut self) -> bool {
         let mut rest = Vec::new();
         let closed = match self.stream.read_to_end(&mut rest) {

@@ -1,4 +1,4 @@
-//! Where it listens, and what it takes over.
+//! Where a listener listens, and what it takes over.
 
 use std::net::TcpListener;
 
@@ -38,7 +38,7 @@ fn sockets_go_on_in_the_listener_that_takes_the_place() {
     let address = parts[0].address().expect("an address");
     let address: std::net::SocketAddr =
         address.trim_start_matches("http://").parse().expect("an address");
-    // It waits to be accepted.
+    // This connection waits to be accepted.
     let waits = Client::to(address);
     let options = format!("port: {}, idle_max: 1s", address.port());
     let next = source(&options).expect("made").open_after(2, &held).expect("opened");

@@ -1,4 +1,4 @@
-//! TLS: certificates that are right, and those that are not.
+//! TLS: good certificates, and bad ones.
 
 use std::fs::write;
 use std::io::{Read, Write};
@@ -23,7 +23,7 @@ impl Files {
         Files::with(|_| ())
     }
 
-    /// A certificate for this machine, after a change, and its key.
+    /// A certificate for this machine, changed by `change`, and its key.
     fn with(change: impl FnOnce(&mut CertificateParams)) -> Files {
         let mut params = CertificateParams::new(["localhost".to_owned()]).expect("parameters");
         change(&mut params);

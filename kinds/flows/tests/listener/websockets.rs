@@ -1,4 +1,4 @@
-//! WebSockets, frame by frame (RFC 6455), and against a client of others.
+//! WebSockets, frame by frame (RFC 6455), and with a client that is not ours.
 
 use std::env;
 use std::io::Read;
@@ -35,7 +35,7 @@ fn server(listener: &str, websocket: &str, more: &str) -> Server {
 
 const ECHO: &str = "ports: {out: [{name: echo, port: in}]}";
 
-/// A client that is connected, and says what it likes.
+/// A connected client that can send any frames.
 struct Socket(Client);
 
 impl Socket {
@@ -44,7 +44,7 @@ impl Socket {
         client.send(asks("x3JJHMbDL1EzLkh9GBhXDw=="));
         let head = client.head();
         assert!(head.starts_with("HTTP/1.1 101"), "{head}");
-        // The example of RFC 6455, 1.3, is another key; this one is of the page of Wikipedia.
+        // The example of RFC 6455, 1.3, has another key; this one is from the page of Wikipedia.
         assert!(head.contains("sec-websocket-accept: HSmrc0sMlYUkAGmm5OPpG2HaGWk=\r\n"), "{head}");
         Socket(client)
     }
@@ -53,7 +53,7 @@ impl Socket {
         self.0.send(frame(kind, payload.as_ref()));
     }
 
-    /// The next frame: its first byte and its payload. `None`: the other side has closed.
+    /// The next frame: its first byte and its payload. `None` if the other side has closed.
     fn next(&mut self) -> Option<(u8, Vec<u8>)> {
         let mut head = [0; 2];
         self.0.stream.read_exact(&mut head).ok()?;
@@ -71,7 +71,7 @@ impl Socket {
         Some((head[0], payload))
     }
 
-    /// The code with which the other side closes, when all before is read; then it is gone.
+    /// Reads up to the other side's close, and returns its code; then the other side must be gone.
     fn closed(&mut self) -> u16 {
         loop {
             let (kind, payload) = self.next().expect("a close");
@@ -138,7 +138,7 @@ fn each_message_is_a_packet_and_its_reply_is_sent_back() {
     assert!(until(|| server.figures.waiting() == 0));
 }
 
-/// A proxy before that server.
+/// A proxy before this server.
 fn proxy(server: &Server) -> Server {
     Server::of_graph(&format!(
         "
@@ -162,16 +162,16 @@ fn a_proxy_passes_a_websocket_on_until_one_side_ends() {
         socket.say(TEXT, &long);
         assert_eq!(socket.next(), Some((TEXT, long.clone().into_bytes())));
     }
-    // The server ends it in order, for what the client says.
+    // The server closes the websocket in order, because of the client's bad frame.
     socket.say(0x70, "");
     assert_eq!(socket.closed(), 1002);
-    // The client goes, and the server is told.
+    // The client goes away, and the server learns of it.
     let mut gone = Socket::to(&proxy);
     gone.say(PING, "");
     assert_eq!(gone.next(), Some((PONG, Vec::new())));
     drop(gone);
     assert!(until(|| server.figures.waiting() == 0 && proxy.figures.waiting() == 0));
-    // A request that the server refuses stays a request.
+    // A request that the server refuses stays an ordinary request.
     let mut client = proxy.client();
     let answer = client.ask(&asks("short"));
     assert_eq!((answer.status, client.ask(&get("/")).status), (400, 426));
@@ -203,7 +203,7 @@ fn frames_that_break_the_protocol_close_it_with_the_code_for_that() {
     let server = server("", &format!("as: json, message_size_max: 1KiB, {ECHO}"), "");
     let cases: [(&[u8], u16); 9] = [
         (&[0x81, 0x01, b'x'], 1002),         // not masked
-        (&frame(0x83, b""), 1002),           // a kind that is none
+        (&frame(0x83, b""), 1002),           // an unknown kind
         (&frame(0xc1, b"x"), 1002),          // a reserved bit
         (&frame(0x80, b"x"), 1002),          // goes on with nothing
         (&frame(0x09, b""), 1002),           // a ping in fragments
@@ -217,7 +217,7 @@ fn frames_that_break_the_protocol_close_it_with_the_code_for_that() {
         socket.0.send(bytes);
         assert_eq!(socket.closed(), code, "{bytes:?}");
     }
-    // One that says it is huge, and one that never ends.
+    // A frame that claims to be huge, and a message that never ends.
     let mut huge = Socket::to(&server);
     huge.0.send([0x82, 0xff, 0x7f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0]);
     assert_eq!(huge.closed(), 1009);
@@ -273,7 +273,7 @@ fn a_stream_is_sent_while_it_comes_and_a_stop_closes_in_order() {
         ",
     );
     let (mut first, mut second) = (Socket::to(&server), Socket::to(&server));
-    // Both are there when both hear it.
+    // When both have got this, both have joined.
     for text in ["one", "two"] {
         first.say(TEXT, text);
         assert_eq!(first.next(), Some((TEXT, text.into())));
@@ -319,7 +319,7 @@ fn a_client_that_never_reads_is_closed() {
     }));
 }
 
-/// What others speak: the package websockets of Python.
+/// A client that is not ours: Python's package websockets.
 #[test]
 #[expect(clippy::print_stderr, reason = "whoever runs the tests is told what was skipped")]
 fn a_client_of_others_is_understood() {

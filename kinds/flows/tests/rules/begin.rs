@@ -1,5 +1,5 @@
-//! What the graphs of these tests are made of beside the real kinds: `begin` sends the packet of a
-//! test, `step` does what a test tells it to.
+//! The kinds of these tests' graphs beside the real ones: `begin` sends the packet of a test,
+//! `step` does what a test tells it to.
 
 use std::time::Duration;
 
@@ -49,7 +49,7 @@ impl FlowNode for Doer {
     }
 }
 
-/// The nodes of a graph, made; `begin` is added.
+/// Makes the nodes of a graph; `begin` is added.
 pub(crate) fn fixture(text: &str) -> FlowFixture {
     let step = FlowEntry { kind: &STEP, make: Make::Node(make_step) };
     testing::fixture(text, &[&[step], FLOWS].concat())

@@ -1,8 +1,8 @@
-//! Graphs as trees, and as a spec.
+//! Graphs as trees, and their specs.
 
 use std::fmt::Write;
 
-/// A node with all that it leads to.
+/// A node with all nodes that it leads to.
 #[derive(Clone, Debug)]
 pub(crate) struct Tree {
     /// Its name in the graph is this with an 'n' before it; 0 until it is numbered.
@@ -56,7 +56,7 @@ impl Tree {
         outs.chain(error.filter(|_| !matches!(self.sort, Sort::Nop))).collect()
     }
 
-    /// The steps that belong to it: their numbers follow its own.
+    /// How many steps belong to it; their numbers follow its own.
     fn steps(&self) -> usize {
         match &self.sort {
             Sort::Fork(steps) => steps.len(),
@@ -65,7 +65,7 @@ impl Tree {
         }
     }
 
-    /// Whether a packet may have to wait in it, or behind it.
+    /// Whether a packet may have to wait in this node, or in one behind it.
     fn waits(&self) -> bool {
         let waits = matches!(self.sort, Sort::Merge(_) | Sort::Retry(_));
         waits || self.ports().iter().any(|(_, fan)| fan.iter().any(Tree::waits))
@@ -77,7 +77,7 @@ impl Tree {
         format!("{letter}{}", self.number)
     }
 
-    /// Its kind, as the spec begins with it.
+    /// The beginning of its line in the spec, with the kind.
     fn kind(&self) -> String {
         match &self.sort {
             Sort::Nop => "nop".to_owned(),
@@ -97,7 +97,7 @@ impl Tree {
 /// Gives every node its number.
 pub(crate) fn number(fan: &mut Fan, next: &mut usize) {
     for tree in fan {
-        // Only where none waits do we know which elements are under way together.
+        // Only if no node waits is it known which elements are under way together.
         if let Sort::For(concurrency) = &mut tree.sort
             && tree.outs[0].iter().any(Tree::waits)
         {
@@ -146,7 +146,8 @@ fn write_tree(tree: &Tree, text: &mut String) {
     tree.ports().iter().for_each(|(_, fan)| fan.iter().for_each(|tree| write_tree(tree, text)));
 }
 
-/// Steps one after the other, the last of which leads to `end`; the link to the first of all that.
+/// Writes steps one after the other; the last one leads to `end`. Returns the link to the first
+/// step, or `end` if there are no steps.
 fn chain(steps: &[Does], first: usize, end: Option<String>, text: &mut String) -> Option<String> {
     steps.iter().enumerate().rev().fold(end, |next, (at, does)| {
         let (number, out) = (first + at, next.unwrap_or_default());

@@ -1,5 +1,5 @@
-//! Ten thousand flows through all that keeps something of a flow; some fail, some are cancelled.
-//! They never see each other, and nothing of them stays.
+//! Ten thousand flows through all kinds that keep something of a flow; some fail, some are
+//! cancelled. They never see each other, and nothing of them stays.
 
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
@@ -12,7 +12,7 @@ use tokio::time::{sleep, timeout};
 use crate::begin::{LIMIT, fixture, run};
 
 const FLOWS: i64 = 10_000;
-/// So many are under way at once.
+/// How many flows are under way at once.
 const TOGETHER: usize = 500;
 
 const NODES: [&str; 8] = ["pipe", "for", "fork", "child", "late", "merge", "retry", "again"];
@@ -34,7 +34,7 @@ const GRAPH: &str = "
 #[derive(Debug)]
 struct Tracked {
     number: i64,
-    /// Less than nothing makes the flow fail.
+    /// A negative number makes the flow fail.
     pause_ms: i64,
     _alive: Arc<()>,
 }

@@ -1,5 +1,5 @@
-//! The rules of replies and errors: as a table of small graphs, and as random graphs against a
-//! simple interpreter; and that nothing stays of flows.
+//! The rules of replies and errors, tested by a table of small graphs, and by random graphs against
+//! a simple interpreter. Also a test that nothing of a flow stays.
 
 mod begin;
 mod graph;

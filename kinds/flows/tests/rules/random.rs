@@ -1,4 +1,4 @@
-//! Random graphs: what the runtime replies is what the reference replies.
+//! Random graphs: the runtime must reply the same as the reference.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -49,7 +49,7 @@ fn graph() -> impl Strategy<Value = Fan> {
     })
 }
 
-/// A reply of the runtime, as the reference has it: without the words of errors.
+/// A reply of the runtime in the form of the reference: without the texts of errors.
 fn came(reply: Reply) -> Json {
     match reply {
         Ok(value) => json!({"value": value.map(|value| wordless(to_json(&value)))}),

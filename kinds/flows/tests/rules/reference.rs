@@ -1,17 +1,17 @@
-//! The rules once more, as one plain recursive function over a graph. Nothing here is shared with
-//! what it is compared to.
+//! The rules once more, as one plain recursive function over a graph. It shares nothing with the
+//! code that it is compared to.
 
 use serde_json::{Value as Json, json};
 
 use crate::graph::{Does, Fan, Sort, Tree};
 
-/// An error, without its words.
+/// An error, without its text.
 #[derive(Clone, Debug)]
 pub(crate) struct Failure {
     status: u16,
     node: Option<String>,
     parts: Vec<Failure>,
-    /// Whether it says nothing beside another one.
+    /// Whether it is left out beside another error.
     follows: bool,
 }
 
@@ -22,7 +22,7 @@ impl Failure {
         Failure { status, node: Some(node.to_owned()), parts: vec![], follows: false }
     }
 
-    /// As it must look, without its words.
+    /// The packet that it must become, without its text.
     pub(crate) fn to_json(&self) -> Json {
         let mut entries = json!({"status": self.status, "node": self.node});
         if !self.parts.is_empty() {
@@ -129,8 +129,8 @@ fn pipe(steps: &[Fan], packet: &Json) -> Answer {
     Ok(Some(last))
 }
 
-/// Without a node that waits, the elements of a window end in their order: an error lets those end
-/// that stand in the window with it.
+/// If no node waits, the elements of a window end in their order. After an error, the elements in
+/// the window with it still end.
 fn each(items: &[Json], concurrency: usize, out: &Fan) -> Result<Json, Failure> {
     let replies: Vec<Answer> = items.iter().map(|item| fan(out, item)).collect();
     let first = replies.iter().position(Result::is_err).unwrap_or(items.len());
@@ -145,8 +145,8 @@ fn each(items: &[Json], concurrency: usize, out: &Fan) -> Result<Json, Failure> 
     if failures.is_empty() { Ok(Json::Array(values)) } else { Err(joined_failures(failures)) }
 }
 
-/// The names of the steps on the ways to a merge count on from its own. The first packet that has
-/// come gets what comes of the list, or of what is missing; the others get nothing.
+/// The numbers of the steps on the ways to a merge follow the merge's own. The first packet that
+/// has come gets the reply to the list, or the error about what is missing; the others get nothing.
 fn merge(ways: &[Vec<Does>], tree: &Tree, packet: &Json) -> Answer {
     let mut number = tree.number;
     let ends: Vec<Answer> = ways.iter().map(|way| walk(way, &mut number, packet)).collect();
@@ -155,7 +155,7 @@ fn merge(ways: &[Vec<Does>], tree: &Tree, packet: &Json) -> Answer {
     let mut answer = if arrived.len() == ways.len() {
         Some(fan(&tree.outs[0], &Json::Array(arrived)))
     } else {
-        // A failure of a way says more than that its packet is missing.
+        // A failure on a way is more useful than the error that its packet is missing.
         let missing = Failure { follows: true, ..Failure::new(&name, 500) };
         Some(or_instead(tree, &name, Err(missing)))
     };
@@ -165,7 +165,7 @@ fn merge(ways: &[Vec<Does>], tree: &Tree, packet: &Json) -> Answer {
     }))
 }
 
-/// What comes out at the end of some steps.
+/// The result at the end of some steps.
 fn walk(way: &[Does], number: &mut usize, packet: &Json) -> Answer {
     let mut at = Ok(Some(packet.clone()));
     for does in way {

@@ -1,4 +1,4 @@
-//! The rules as a table: small graphs, a packet, the reply that must come.
+//! The rules as a table: small graphs, a packet, and the reply that must come.
 
 use serde_json::Value as Json;
 use sinew_flow::{Reply, Value};
@@ -6,7 +6,7 @@ use sinew_flow::{Reply, Value};
 use crate::begin::reply;
 
 /// Each rule in words, a graph that shows it, and `packet -> reply`. The packet, which goes to the
-/// first node, is JSON; so is the reply, or it is `nothing`, or the error's text and status.
+/// first node, is JSON. The reply is JSON, `nothing`, or the error's text and status.
 const RULES: &str = r#"
 # what is sent to a port that leads nowhere is the reply
 - {kind: nop, name: a}
@@ -245,7 +245,7 @@ const RULES: &str = r#"
 {"what": "bread", "status": 404} -> node 'a': no bread (404)
 "#;
 
-/// A reply in the words of the table.
+/// A reply as the table writes it.
 fn text(reply: &Reply) -> String {
     match reply {
         Ok(None) => "nothing".to_owned(),

@@ -1,4 +1,4 @@
-//! The arm of the example, and files that describe none.
+//! The arm of the example, and files that are refused.
 
 use std::path::PathBuf;
 
@@ -18,7 +18,7 @@ fn parse(text: &str) -> Result<Solver, Fault> {
     of_text(text, MARGINS).map(|(_, solver)| solver)
 }
 
-/// What is said of the example's arm with one thing changed.
+/// The error for the example's arm with one change.
 fn changed(from: &str, to: &str) -> String {
     let text = text();
     assert!(text.contains(from), "{from}");

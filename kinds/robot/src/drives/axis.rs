@@ -18,14 +18,14 @@ const SERVO_S: f64 = 125e-6;
 /// Undamped frequency of the position loop, rad/s.
 const LOOP_RAD_PER_S: f64 = TAU * 40.0;
 
-/// Periods without a command in which the target goes on as it went before: one frame may be lost.
-/// After them the axis holds it.
+/// Periods without a command in which the target moves on as before, as one frame may be lost.
+/// After them the axis holds the target.
 const EXTRAPOLATED_MAX: u64 = 1;
 
 /// Below this speed a ramp that has ended counts as standstill.
 const STILL_RAD_PER_S: f64 = 1e-3;
 
-/// What does not change about an axis.
+/// The constant properties of an axis.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Physics {
     pub(super) inertia_kg_m2: f64,
@@ -47,9 +47,9 @@ pub(super) struct Axis {
     pub(super) position_rad: f64,
     pub(super) velocity_rad_per_s: f64,
     pub(super) torque_n_m: f64,
-    /// The servo loop goes from here ...
+    /// Within one period the servo loop moves from this position ...
     reference_rad: f64,
-    /// ... to here within one period.
+    /// ... to this one.
     target_rad: f64,
     /// Speed of the reference in the period before; the ramp's speed while stopping.
     feed_rad_per_s: f64,
@@ -79,7 +79,7 @@ impl Axis {
         !self.state.is_energised()
     }
 
-    /// Stands still behind a closed brake.
+    /// Whether the axis stands still with its brake closed.
     pub(super) fn at_rest(&self) -> bool {
         self.brake_closed() && self.velocity_rad_per_s == 0.0
     }
@@ -96,7 +96,8 @@ impl Axis {
         }
     }
 
-    /// Lets periods pass whose commands nobody saw: they led to the target of `command`, the next.
+    /// Lets periods pass whose commands were not seen. Their targets are taken to lead evenly to
+    /// the target of `command`, the next command.
     pub(super) fn make_up(&mut self, command: &Command, periods: u64, period_s: f64) {
         let follows = self.state == DriveState::OperationEnabled
             && self.state.commanded(command.control, self.control) == self.state
@@ -115,7 +116,7 @@ impl Axis {
         f64::from(counts) / self.physics.counts_per_rad
     }
 
-    /// No voltage (object 6007h: 2): the brake closes. A fault stays to be seen.
+    /// No voltage (object 6007h: 2): the brake closes. A fault remains visible.
     pub(super) fn disable(&mut self) {
         self.enter(match self.state {
             DriveState::FaultReactionActive => self.state.after(DriveEvent::Stopped),
@@ -141,7 +142,7 @@ impl Axis {
         self.state = next;
     }
 
-    /// Lets one period pass: the one after a command, or another one without.
+    /// Lets one period pass, after a command or without one.
     pub(super) fn pass(&mut self, period_s: f64) {
         if (1..=EXTRAPOLATED_MAX).contains(&self.unheard) {
             self.target_rad += self.feed_rad_per_s * period_s;
@@ -150,7 +151,7 @@ impl Axis {
         self.advance(period_s);
     }
 
-    /// Towards the target, or to where the state leads.
+    /// Moves towards the target, or as the state demands.
     fn advance(&mut self, period_s: f64) {
         let steps = (period_s / SERVO_S).ceil().max(1.0);
         let step_s = period_s / steps;
@@ -158,7 +159,7 @@ impl Axis {
             return self.follow(period_s, steps as u32, step_s);
         }
         for _ in 0..steps as u32 {
-            // A ramp may end, and its state with it, in the middle of a period.
+            // A ramp, and with it the state, may end in the middle of a period.
             match self.state {
                 DriveState::QuickStopActive | DriveState::FaultReactionActive => self.ramp(step_s),
                 _ => self.brake(step_s),
@@ -182,7 +183,7 @@ impl Axis {
         }
     }
 
-    /// Brings the reference's speed to zero, then leaves the state.
+    /// Brings the speed of the reference to zero, then leaves the state.
     fn ramp(&mut self, step_s: f64) {
         let less = self.physics.quick_stop_rad_per_s2 * step_s;
         let feed = self.feed_rad_per_s - self.feed_rad_per_s.clamp(-less, less);
@@ -212,7 +213,7 @@ impl Axis {
         self.position_rad += self.velocity_rad_per_s * step_s;
     }
 
-    /// One step with the brake closed: dry friction that can stop the rotor, never turn it.
+    /// One step with the brake closed: dry friction, which can stop the rotor but never turn it.
     fn brake(&mut self, step_s: f64) {
         let less = self.physics.brake_torque_n_m / self.physics.inertia_kg_m2 * step_s;
         self.torque_n_m = 0.0;
@@ -222,12 +223,12 @@ impl Axis {
         self.target_rad = self.position_rad;
     }
 
-    /// What the encoder shows.
+    /// The position that the encoder shows.
     fn counts(&self) -> i32 {
         (self.position_rad * self.physics.counts_per_rad).round() as i32
     }
 
-    /// What the axis reports when a frame passes.
+    /// The report of the axis when a frame passes.
     pub(super) fn report(&self) -> DriveFeedback {
         let follows = self.state == DriveState::OperationEnabled && self.mode != 0;
         DriveFeedback {

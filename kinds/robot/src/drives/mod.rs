@@ -1,4 +1,4 @@
-//! Kind `drives`: the machine, simulated: six drives on a bus, each with motor, encoder and brake.
+//! Kind `drives`: the simulated machine: six drives on a bus, each with motor, encoder and brake.
 
 mod axis;
 
@@ -27,12 +27,12 @@ const TORQUE: usize = 4;
 const WATCHDOG: usize = 5;
 const IGNORED: usize = 6;
 
-/// Periods that are made up for after a pause. A longer one ends behind closed brakes anyway, and
-/// the work of a cycle stays bounded.
+/// Most periods that are made up for after a pause. A longer pause ends with closed brakes anyway,
+/// and the work of a cycle stays bounded.
 const MADE_UP_MAX: u64 = 1000;
 
-/// An index that is further ahead than half of all 256 is behind, as it is to the master: nothing
-/// is missing before it.
+/// An index that is ahead by more than half of all 256 counts as behind, as it does for the master:
+/// no frame is missing before it.
 const INDEX_AHEAD_MAX: u64 = 127;
 
 /// Control words of the safe values, in the order of the port's table.
@@ -180,7 +180,7 @@ fn safe(_port: usize, safe: usize, message: &mut [u8]) {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Watchdog {
     Waiting,
-    /// So long since the last frame.
+    /// Time since the last frame.
     Running(u64),
     Expired,
 }
@@ -191,7 +191,7 @@ struct Drives {
     watchdog: Watchdog,
     /// Index of the last datagram.
     last_index: Option<u8>,
-    /// Periods since then, to the update before.
+    /// Periods since the last datagram, up to the update before.
     passed: u64,
     ignored: u64,
 }
@@ -219,7 +219,7 @@ impl Node for Drives {
 }
 
 impl Drives {
-    /// Periods since the update before in which no frame came: the axes move, the watchdog runs.
+    /// Lets periods pass in which no frame came: the axes move, the watchdog runs.
     fn pass_time(&mut self, periods: u64, cycle: &Cycle) {
         self.passed = self.passed.saturating_add(periods);
         let made_up = periods.min(MADE_UP_MAX);
@@ -240,8 +240,9 @@ impl Drives {
         }
     }
 
-    /// Frames before this one that this process did not see, because it was held up: the datagrams'
-    /// indices show them. They were on the wire, and a machine would have obeyed them meanwhile.
+    /// The number of frames before this one that this process missed because it was held up, by the
+    /// datagrams' indices. They were on the wire, and a real machine would have obeyed them
+    /// meanwhile.
     fn unseen(&mut self, frame: &mut Frame) -> u64 {
         let Ok(view) = CheckedFrame::new(frame.payload_mut()) else { return 0 };
         let sent = self.last_index.map_or(1, |last| u64::from(view.index().wrapping_sub(last)));
@@ -252,8 +253,9 @@ impl Drives {
         sent.saturating_sub(self.passed.saturating_add(1))
     }
 
-    /// As a frame passes the drives: each takes its command and leaves its report. A frame that the
-    /// master never sent (the port's safe value) is obeyed, but does not feed the watchdog.
+    /// Passes a frame through the drives: each takes its command and leaves its report. A frame
+    /// that the master never sent (the port's safe value) is obeyed, but does not feed the
+    /// watchdog.
     fn process(&mut self, frame: &mut Frame, genuine: bool, unseen: u64, cycle: &Cycle) {
         let Ok(mut view) = CheckedFrame::new(frame.payload_mut()) else {
             self.ignored += 1;

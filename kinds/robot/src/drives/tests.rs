@@ -18,7 +18,7 @@ fn frame(index: u8, control: u16, target_counts: &[i32; DRIVES]) -> Frame {
     frame
 }
 
-/// Where the drives stand at home.
+/// Positions of the drives at home.
 fn home_counts() -> [i32; DRIVES] {
     [0, 0, 0, 0, 104_857_600 / 4, 0]
 }
@@ -35,7 +35,7 @@ fn enabled(given: &[(&str, &str)]) -> NodeFixture {
     drives
 }
 
-/// A cycle in which each axis is told to go on by `step`.
+/// A cycle in which each axis is told to move on by `step`.
 fn go_on(drives: &mut NodeFixture, index: u8, targets: &mut [i32; DRIVES], step: i32) {
     targets.iter_mut().for_each(|target| *target += step);
     drives.put(IN, &frame(index, control::ENABLE_OPERATION, targets));
@@ -90,7 +90,7 @@ fn lost_periods_count_for_the_watchdog() {
     assert!(drives.at_rest());
 }
 
-/// Moves all axes by the same step each cycle, and lets the drives sleep through some of them.
+/// Moves all axes by the same step each cycle, and lets the drives miss some of the cycles.
 fn worst_error_beside_frames_unseen(unseen: u8, lost: u64) -> f64 {
     let mut drives = enabled(&[]);
     let mut targets = home_counts();
@@ -119,7 +119,7 @@ fn worst_error_beside_frames_unseen(unseen: u8, lost: u64) -> f64 {
 fn frames_that_were_sent_while_the_drives_did_not_run_are_made_up_for() {
     let always = worst_error_beside_frames_unseen(0, 0);
     for unseen in [1, 2, 6, 30, 100] {
-        // Whether the runtime counted the periods as lost or not.
+        // The runtime may or may not have counted the periods as lost.
         for lost in [0, u64::from(unseen) / 2, u64::from(unseen)] {
             let worst = worst_error_beside_frames_unseen(unseen, lost);
             assert!(worst < always + 50.0, "{unseen} {lost}: {worst} counts, without {always}");
@@ -127,7 +127,8 @@ fn frames_that_were_sent_while_the_drives_did_not_run_are_made_up_for() {
     }
 }
 
-/// A datagram's index runs around; of one that is behind the last, nothing is missing before it.
+/// A datagram's index wraps around. If an index is behind the last one, no frame is missing before
+/// it.
 #[test]
 fn a_frame_of_an_earlier_index_makes_no_time_pass() {
     let mut drives = enabled(&[]);
@@ -150,7 +151,8 @@ fn targets_that_were_never_sent_are_not_made_up() {
     for index in 1..=200 {
         go_on(&mut drives, index, &mut targets, 2_000);
     }
-    // The controller is gone for a while: the axes go on for one period, and hold that target.
+    // The controller is gone for a while: the axes continue for one period, and then hold that
+    // target.
     (0..40).for_each(|_| drives.update().expect("runs"));
     let held = drives.signal(POSITION)[0] * f64::from(104_857_600) / TAU;
     let last = f64::from(targets[0] + 2_000);

@@ -1,4 +1,4 @@
-//! The master against drives that do as they are told, and some that do not.
+//! The master against drives that obey, and some that do not.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use crate::testing::fixture;
 
 const COUNTS_PER_TURN: f64 = 104_857_600.0;
 
-/// A master, and a bus that answers what the test says.
+/// A master, and a bus that gives the answers that the test sets.
 struct Bus {
     master: NodeFixture,
     states: [DriveState; DRIVES],
@@ -31,7 +31,7 @@ impl Bus {
         }
     }
 
-    /// One cycle; the drives stand at 0 counts and obey.
+    /// One cycle. The drives stand at 0 counts and obey.
     fn cycle(&mut self) -> Result<Frame, Fault> {
         self.sequence += 1;
         let targets = JointTargets {
@@ -128,7 +128,7 @@ fn targets_are_followed_in_counts_once_all_drives_are_enabled() {
 #[test]
 fn feedback_names_the_target_that_it_answers() {
     let mut bus = Bus::operational();
-    // Sent in cycle n, on the bus in n, back in n + 1: answers the frame of n - 1.
+    // Sent in cycle n, on the bus in n, back in n + 1: it answers the frame of n - 1.
     bus.cycle().expect("runs");
     assert_eq!(bus.feedback().sequence, bus.sequence - 2);
 }

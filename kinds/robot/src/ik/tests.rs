@@ -1,4 +1,4 @@
-//! What `ik` sends and refuses.
+//! What `ik` writes and refuses.
 
 use super::*;
 use crate::testing::{fixture, graph};
@@ -80,7 +80,7 @@ fn a_target_outside_the_floor_or_the_box_is_a_fault() {
 #[test]
 fn of_a_limit_and_a_speed_the_limit_is_told() {
     let mut ik = ik(&[]).expect("makes");
-    // Joint 1 would have to jump, joint 3 stands beyond its limit.
+    // Joint 1 would have to jump, and joint 3 would be beyond its limit.
     ik.put(IN, &target([2.0, 0.0, 70.5, 0.0, 90.0, 0.0], 1));
     let fault = ik.update().expect_err("beyond the limit");
     assert!(fault.text().starts_with("joint 3 would stand at 70.50 deg"), "{fault}");

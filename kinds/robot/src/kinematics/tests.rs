@@ -26,7 +26,7 @@ fn is_regular(solver: &Solver, joints: &Joints) -> bool {
     centre.x.hypot(centre.y) > margins.shoulder_m && strict.check_stand(joints).is_ok()
 }
 
-/// Largest difference of angles, whole turns aside.
+/// Largest difference of angles, without whole turns.
 fn difference(a: &Joints, b: &Joints) -> f64 {
     (0..6).map(|i| wrapped(a[i] - b[i]).abs()).fold(0.0, f64::max)
 }
@@ -120,7 +120,7 @@ fn following_a_way_through_joint_space_stays_on_its_branch() {
                 continue;
             }
             joints = solver.follow(&solver.forward(&wanted), &joints, 1.0).expect("regular");
-            // Not wrapped: joint 6 turns further than once.
+            // Not wrapped, as joint 6 turns more than once.
             let away = (0..6).map(|i| (joints[i] - wanted[i]).abs()).fold(0.0, f64::max);
             assert!(away < 1e-7, "{away} at {wanted:?}, got {joints:?}");
         }
@@ -153,7 +153,7 @@ fn troubles_name_joint_figure_and_limit() {
         "wrist singularity: joint 5 would be 4.00 deg from straight, singularity_deg is 5.00; turn \
          the tool or move the path"
     );
-    // The elbow is straight where joint 3 makes up for the forearm's offset of 70 mm.
+    // The elbow is straight where joint 3 compensates the forearm's offset of 70 mm.
     let straight = 0.070f64.atan2(0.302).to_degrees() - 90.0;
     let elbow = near([0.0, 30.0, straight + 2.0, 0.0, 60.0, 0.0]);
     assert!(elbow.starts_with("elbow singularity: joint 3 would be 2.0"), "{elbow}");

@@ -5,14 +5,14 @@ use rs_opw_kinematics::kinematic_traits::Pose;
 
 use super::{BadText, COORDINATE_MAX_M, MOVES_MAX, Move, MoveShape, number, shortened};
 
-/// The only header that is understood. Angles turn about the fixed axes x, then y, then z; speed is
-/// that of the move to the waypoint.
+/// The only header that is understood. Angles turn about the fixed axes x, then y, then z. The
+/// speed is that of the move to the waypoint.
 pub const HEADER: &str = "x_mm,y_mm,z_mm,roll_deg,pitch_deg,yaw_deg,speed_mm_per_s";
 
-/// Reads waypoints. Empty lines and lines that begin with `#` mean nothing.
+/// Reads waypoints. Empty lines and lines that begin with `#` are ignored.
 ///
 /// # Errors
-/// At the first thing that is not as expected.
+/// The first thing that is not as expected.
 pub fn parse(text: &str) -> Result<Vec<Move>, BadText> {
     let mut lines = text.lines().enumerate().map(|(i, line)| (i + 1, line)).filter(|(_, line)| {
         let line = line.trim();

@@ -23,10 +23,10 @@ pub const RADIUS_TOLERANCE_M: f64 = 1e-5;
 
 const MM_PER_INCH: f64 = 25.4;
 
-/// Reads a program. Until an axis is named it stands where `home` has it.
+/// Reads a program. Until an axis is named, its coordinate is that of `home`.
 ///
 /// # Errors
-/// At the first word that is not understood or does not fit.
+/// The first word that is not understood or does not fit.
 pub fn parse(text: &str, home: &Pose, work_origin_m: DVec3) -> Result<Vec<Move>, BadText> {
     let mut machine = Machine {
         place: home.translation - work_origin_m,
@@ -54,7 +54,7 @@ pub fn parse(text: &str, home: &Pose, work_origin_m: DVec3) -> Result<Vec<Move>,
     Ok(machine.moves)
 }
 
-/// A letter and its number.
+/// A letter and its number, with the column.
 #[derive(Clone, Copy)]
 struct Word {
     letter: char,
@@ -128,7 +128,7 @@ fn words(line: usize, text: &str) -> Result<Vec<Word>, BadText> {
     Ok(words)
 }
 
-/// What G0 to G3 say.
+/// The motions of G0 to G3.
 #[derive(Clone, Copy, PartialEq)]
 enum Motion {
     Rapid,
@@ -160,9 +160,9 @@ impl Plane {
     }
 }
 
-/// What stays from line to line.
+/// The state that is kept from line to line.
 struct Machine {
-    /// m, seen from the work origin.
+    /// Place relative to the work origin, m.
     place: DVec3,
     rotation: DQuat,
     origin: DVec3,
@@ -345,7 +345,7 @@ impl Machine {
                     );
                     return block.bad(word.column, text);
                 }
-                // The short way around has its centre to the left of a counterclockwise chord.
+                // On the short way around the centre is to the left of a counterclockwise chord.
                 let side = sense * radius.signum() * square.max(0.0).sqrt() / chord;
                 Ok(((start.0 + stop.0) / 2.0 - side * dy, (start.1 + stop.1) / 2.0 + side * dx))
             }

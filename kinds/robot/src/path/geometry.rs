@@ -1,8 +1,8 @@
 //! Segments: moves laid out in space, along a path coordinate.
 //!
 //! The coordinate is the way of the tool in m. Where the tool only turns it is the angle in rad, so
-//! that such a segment has a length, too. Orientation turns about one fixed axis (slerp), in step
-//! with the coordinate; of two ways around it takes the shorter.
+//! that such a segment has a length too. Orientation turns about one fixed axis (slerp), in
+//! proportion to the coordinate, by the shorter of the two ways around.
 
 use std::f64::consts::{PI, TAU};
 
@@ -11,7 +11,7 @@ use rs_opw_kinematics::kinematic_traits::Pose;
 
 use super::{Move, MoveShape};
 
-/// Ways shorter than this (m) and turns smaller than this (rad) are none.
+/// Ways shorter than this (m) and turns smaller than this (rad) count as zero.
 const NOTHING: f64 = 1e-9;
 
 /// Two segments join smoothly if directions, curvatures and rates of turn differ by less.
@@ -25,7 +25,7 @@ pub struct Segment {
     shape: MoveShape,
     /// Length of the path coordinate: m, or rad if the tool only turns.
     pub span: f64,
-    /// Whether the tool goes anywhere; else it only turns.
+    /// Whether the tool moves. If not, it only turns.
     pub travels: bool,
     /// Axis of the turn in the base frame, times rad per path coordinate.
     turn: DVec3,
@@ -82,7 +82,7 @@ impl Segment {
             MoveShape::Arc { centre, normal, angle_rad } => {
                 let radius = self.from.translation - centre;
                 let around = |part: f64| DQuat::from_axis_angle(normal, angle_rad * part) * radius;
-                // What rounding leaves open at the end is spread over the whole way.
+                // The gap that rounding leaves at the end is spread over the whole way.
                 let open = self.to.translation - centre - around(1.0);
                 centre + around(part) + open * part
             }
@@ -90,8 +90,8 @@ impl Segment {
         Pose { translation, rotation: (rotation * self.from.rotation).normalize() }
     }
 
-    /// Coordinates at which the tool is furthest along x, y or z, either way: the ends, and where
-    /// an arc turns.
+    /// Coordinates at which the tool is furthest along x, y or z, in either direction: the ends,
+    /// and the extremes of an arc.
     pub fn extremes(&self) -> Vec<f64> {
         let mut parts = vec![0.0, 1.0];
         if let MoveShape::Arc { centre, normal, angle_rad } = self.shape {
@@ -100,12 +100,12 @@ impl Segment {
             let turned = DQuat::from_axis_angle(normal, angle_rad) * radius;
             let rise = (self.to.translation - centre - turned) / angle_rad;
             for axis in 0..3 {
-                // Along this axis the tool goes as r cos(angle - phase) + rise * angle.
+                // Along this axis the tool moves as r cos(angle - phase) + rise * angle.
                 let phase = across[axis].atan2(radius[axis]);
                 let lean = (rise[axis] / across[axis].hypot(radius[axis])).asin();
                 for first in [phase + lean, phase + PI - lean] {
                     let mut angle = (first * angle_rad.signum()).rem_euclid(TAU);
-                    // Not a number (it never turns) fails this comparison, too.
+                    // NaN (the arc has no extreme) fails this comparison too.
                     while angle < angle_rad.abs() {
                         parts.push(angle / angle_rad.abs());
                         angle += TAU;

@@ -1,7 +1,7 @@
 //! A path: read from a file, laid out in space, timed.
 //!
-//! [`csv`] and [`gcode`] turn text into [`Move`]s; [`geometry`] lays them out as segments;
-//! [`profile`] says when the tool is where.
+//! [`csv`] and [`gcode`] turn text into [`Move`]s. [`geometry`] lays them out as segments.
+//! [`profile`] defines when the tool is where.
 
 pub mod csv;
 pub mod gcode;
@@ -16,7 +16,7 @@ use sinew_core::{Fault, fault};
 
 use crate::file::read as read_file;
 
-/// Largest path file, bytes. Of one that is larger no more is read.
+/// Largest path file, bytes. Of a larger file no more is read.
 pub const FILE_BYTES_MAX: u64 = 4 << 20;
 
 /// Most moves in a path: each keeps its profile in memory, about 1 KB.
@@ -30,13 +30,13 @@ pub const COORDINATE_MAX_M: f64 = 100.0;
 pub enum MoveShape {
     /// Straight.
     Line,
-    /// Around an axis; a helix if the end lies at another height along it.
+    /// Around an axis. It is a helix if the end has another height along the axis.
     Arc {
         /// A point of the axis at the height of the start, m.
         centre: DVec3,
         /// Direction of the axis; angles count right-handed around it.
         normal: DVec3,
-        /// How far around.
+        /// The angle of the arc around the axis.
         angle_rad: f64,
     },
 }
@@ -46,7 +46,7 @@ pub enum MoveShape {
 pub struct Move {
     /// Where it ends.
     pub to: Pose,
-    /// How.
+    /// The shape of its way.
     pub shape: MoveShape,
     /// Programmed speed; infinite means as fast as the limits allow.
     pub speed_m_per_s: f64,
@@ -54,7 +54,7 @@ pub struct Move {
     pub line: usize,
 }
 
-/// What is wrong with a file, and where (both from 1).
+/// What is wrong with a file, and its place: line and column from 1.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadText {
     /// Line.
@@ -71,11 +71,11 @@ impl BadText {
     }
 }
 
-/// Reads a path file; the end of its name says what it is. The first move leads there from `home`.
-/// `name` stands in messages; `work_origin_m` is where G-code's zero lies.
+/// Reads a path file. Its extension gives the format. The first move leads there from `home`.
+/// `name` is used in messages; `work_origin_m` is the zero point of G-code.
 ///
 /// # Errors
-/// With name, line and column of what is wrong.
+/// What is wrong, with name, line and column.
 pub fn read(
     file: &Path,
     name: &str,
@@ -96,7 +96,7 @@ pub fn read(
     moves.map_err(|bad| fault!("{name}:{}:{}: {}", bad.line, bad.column, bad.text))
 }
 
-/// A finite number of sensible size.
+/// Reads a finite number.
 fn number(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(value) if value.is_finite() => Ok(value),
@@ -106,7 +106,7 @@ fn number(text: &str) -> Result<f64, String> {
     }
 }
 
-/// The first characters of a text, to be quoted.
+/// The first characters of a text, for a quotation.
 fn shortened(text: &str) -> String {
     text.chars().take(24).collect()
 }

@@ -2,9 +2,9 @@
 //! cycle.
 //!
 //! The tool stops where two segments do not join smoothly. Smoothly means: same direction, same
-//! curvature, same rate of turn; a straight line into an arc is a jump of acceleration and so a
-//! stop. Where they do join it passes at the lower of both speeds, or at less if the segments are
-//! too short for that. Computing a profile allocates, evaluating it does not.
+//! curvature, same rate of turn. A straight line into an arc is a jump of acceleration, so the tool
+//! stops there. Where segments join smoothly, it passes at the lower of both speeds, or slower if
+//! the segments are too short for that. Computing a profile allocates, evaluating it does not.
 
 use rs_opw_kinematics::kinematic_traits::Pose;
 use rsruckig::prelude::{DataArrayOrVec, InputParameter, Ruckig, ThrowErrorHandler, Trajectory};
@@ -76,7 +76,7 @@ impl Pace {
         pace
     }
 
-    /// The way that a change between two speeds needs, at no acceleration before and after it.
+    /// The way that a change between two speeds needs, with zero acceleration before and after it.
     fn way(&self, from: f64, to: f64) -> f64 {
         let change = (to - from).abs();
         let time = if change * self.jerk >= self.acceleration * self.acceleration {
@@ -89,7 +89,7 @@ impl Pace {
 
     /// The greatest speed, at most `wanted`, from which `span` is enough to get to `other`.
     fn reachable(&self, span: f64, other: f64, wanted: f64) -> f64 {
-        // A little less than the span, so that rounding cannot make the profile impossible.
+        // A little less than the span, so that rounding does not make the profile impossible.
         let room = span * 0.999;
         if wanted <= other || self.way(wanted, other) <= room {
             return wanted;
@@ -112,7 +112,7 @@ struct Stretch {
     start_m: f64,
 }
 
-/// Where the tool is at some moment.
+/// The state of the tool at some moment.
 #[derive(Clone, Copy, Debug)]
 pub struct Place {
     /// Pose of the flange.
@@ -125,12 +125,12 @@ pub struct Place {
     pub line: usize,
 }
 
-/// What the tool is at.
+/// Where on its route the tool is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Leg {
-    /// From home to the first waypoint, then around.
+    /// From home to the first waypoint, then around the laps.
     Out,
-    /// From the first waypoint back home: the way from there in reverse, which keeps to the same
+    /// From the first waypoint back home: the way from home in reverse, which keeps to the same
     /// bounds and passes the same places.
     Back,
     /// All laps are done.
@@ -139,12 +139,13 @@ enum Leg {
     Home,
 }
 
-/// The timed path: first the way from home to the first waypoint, then the laps; if that is wanted
+/// The timed path: first the way from home to the first waypoint, then the laps, and on request
 /// back home.
 #[derive(Clone, Debug)]
 pub struct Motion {
     stretches: Vec<Stretch>,
-    /// Where in `stretches` the lap begins: 1, or 0 if the arm's home is the first waypoint.
+    /// Index in `stretches` at which the lap begins: 1, or 0 if the arm's home is the first
+    /// waypoint.
     lap_start: usize,
     /// Whether a lap ends where it began.
     closed: bool,
@@ -155,16 +156,16 @@ pub struct Motion {
     /// Whether to go home from the first waypoint.
     leaves: bool,
     at: usize,
-    /// Since the start of the stretch, in the direction of the leg.
+    /// Time since the start of the stretch, in the direction of the leg.
     time_s: f64,
 }
 
 impl Motion {
     /// Lays out and times a path. With more than one lap, or if the tool shall be able to leave it,
-    /// the path is closed: back to the first waypoint, at its speed.
+    /// the path is closed: it leads back to the first waypoint, at the speed of that waypoint.
     ///
     /// # Errors
-    /// If nothing moves, or a profile cannot be found (which would be a bug: it names the line).
+    /// Nothing moves, or a profile cannot be found (which would be a bug: it names the line).
     pub fn new(
         home: Pose,
         moves: &[Move],
@@ -207,8 +208,8 @@ impl Motion {
         self.stretches.iter().map(|stretch| stretch.profile.duration).sum()
     }
 
-    /// Where the flange is furthest along x, y or z on each segment, waypoints among them, with the
-    /// line of the file that leads there.
+    /// The places on each segment where the flange is furthest along x, y or z, waypoints among
+    /// them, with the line of the file that leads there.
     pub fn extremes(&self) -> impl Iterator<Item = (usize, Pose)> {
         self.stretches.iter().flat_map(|stretch| {
             let segment = &stretch.segment;
@@ -216,7 +217,7 @@ impl Motion {
         })
     }
 
-    /// The lap under way, from 1; 0 on the ways from and to home.
+    /// The present lap, from 1; 0 on the ways from home and to home.
     pub fn lap(&self) -> u64 {
         self.lap
     }
@@ -232,12 +233,12 @@ impl Motion {
     }
 
     /// Whether the tool shall go home when it comes to the first waypoint, from home or after a
-    /// lap. A path that is not closed is not left after its lap: that ends elsewhere.
+    /// lap. A path that is not closed cannot be left after its lap, as that ends elsewhere.
     pub fn leave(&mut self, leaves: bool) {
         self.leaves = leaves;
     }
 
-    /// Goes on by a time. Does not allocate.
+    /// Advances by a time. Does not allocate.
     pub fn advance(&mut self, time_s: f64) {
         self.time_s += time_s;
         while !self.is_done() && !self.is_home() {
@@ -250,7 +251,7 @@ impl Motion {
         }
     }
 
-    /// At the end of a stretch: what comes next.
+    /// Goes on to the next stretch at the end of one.
     fn turn_to_next(&mut self) {
         let is_last = self.at + 1 == self.stretches.len();
         let at_first_waypoint = self.at < self.lap_start || (is_last && self.closed);
@@ -329,8 +330,8 @@ fn time(
     Ok(())
 }
 
-/// Speed at the start of each segment and at the end of the last: looks ahead from the end, then
-/// from the start, so that each segment is long enough for its change of speed.
+/// Speeds at the start of each segment and at the end of the last. Computed from the end backwards,
+/// then from the start forwards, so that each segment is long enough for its change of speed.
 fn joint_speeds(segments: &[Segment], paces: &[Pace]) -> Vec<f64> {
     let count = segments.len();
     let mut speeds = vec![0.0; count + 1];

@@ -1,4 +1,4 @@
-//! Path files, good and bad; where arcs go; what profiles keep to.
+//! Path files, good and bad; the places on arcs; and the bounds of profiles.
 
 use std::f64::consts::{FRAC_PI_2, PI, TAU};
 use std::fmt::Write;
@@ -129,7 +129,7 @@ fn arcs_go_where_the_standard_says() {
     near(middle("G3 X0 Y10 I-10 J0"), [h, h, 0.0]);
     near(middle("G3 X0 Y10 R10"), [h, h, 0.0]);
     near(middle("G2 X0 Y10 I-10 J0"), [-h, -h, 0.0]);
-    // A negative radius is the long way around: the centre lies at (10, 10).
+    // A negative radius means the long way around: the centre is at (10, 10).
     near(middle("G3 X0 Y10 R-10"), [10.0 + h, 10.0 + h, 0.0]);
     near(middle("G2 X0 Y10 R10"), [10.0 - h, 10.0 - h, 0.0]);
     // A full circle, clockwise, about (20, 0).
@@ -261,7 +261,7 @@ pub(crate) fn greatest(poses: &[Pose], step_s: f64) -> [[f64; 3]; 2] {
     [rates(pairs().map(place).collect()), rates(pairs().map(turn).collect())]
 }
 
-/// The same of a whole path.
+/// Checks a whole path, and returns the same figures.
 fn keeps_to_bounds(moves: &[Move]) -> [[f64; 3]; 2] {
     let mut motion = Motion::new(home(), moves, 1, false, &BOUNDS).expect("times");
     let mut poses = vec![home(); 4];

@@ -1,4 +1,4 @@
-//! How `path_follower` drives, with a `rover` under it that obeys.
+//! How `path_follower` drives a simulated base that obeys at once.
 
 use std::f64::consts::{FRAC_PI_2, TAU};
 use std::path::Path;
@@ -54,7 +54,7 @@ impl Obedient {
     }
 }
 
-/// From a place to a line between two points, without any of the kind's own geometry.
+/// Distance from a place to a line between two points, without the kind's own geometry.
 fn off_m(at: DVec2, points: &[[f64; 2]]) -> f64 {
     let many = |pair: &[[f64; 2]]| {
         let (a, b) = (DVec2::from(pair[0]), DVec2::from(pair[1]));
@@ -112,7 +112,7 @@ fn a_straight_line_is_driven_straight_and_its_end_slowly() {
     }
     let late = speeds.iter().filter(|(at, _)| at.x > 2.0);
     assert!(late.clone().all(|(at, _)| at.y.abs() < 0.01), "it converges");
-    // v2 = 2 a s, with a tolerance of reserve.
+    // v2 = 2 a s, with one tolerance as a reserve.
     assert!(late.clone().all(|(at, speed)| speed.powi(2) <= 2.0 * 0.3 * (3.0 - at.x) + 1e-3));
     assert!(late.clone().any(|(_, speed)| *speed == 0.4));
 }
@@ -138,7 +138,7 @@ fn a_path_that_repeats_has_no_end() {
         }
         assert!(progress.state == FOLLOWER_DRIVES && cycles < 200_000, "{progress:?}");
     }
-    // 8 m a round, at 0.4 m/s, with corners that are cut.
+    // A round is 8 m, at 0.4 m/s, with corners that are cut.
     assert!(cycles > 70_000, "{cycles}");
 }
 
@@ -149,7 +149,7 @@ fn it_goes_on_where_it_left_the_path() {
         base.cycle();
     }
     let left_m = base.cycle().left_m;
-    // Somebody carries it to the end of the second line, where it has not been yet.
+    // The base is moved to the end of the second line, where it has not been yet.
     base.place = place(1.9, 1.9, 0.0);
     let progress = base.cycle();
     assert!((progress.left_m - left_m).abs() < 0.01, "{} and {left_m}", progress.left_m);

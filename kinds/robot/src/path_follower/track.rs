@@ -1,4 +1,4 @@
-//! The path: straight lines between points, each place of it known by the way that leads there.
+//! The path: straight lines between points. A place on it is given by the way that leads there.
 
 use rs_opw_kinematics::glam::DVec2;
 use sinew_core::{Fault, Parameters, fault};
@@ -11,9 +11,9 @@ const LINE_M_MIN: f64 = 1e-3;
 
 struct Line {
     from_m: DVec2,
-    /// Of length 1.
+    /// Direction, of length 1.
     ahead: DVec2,
-    /// Along the path to its begin.
+    /// Way along the path to the begin of the line.
     begin_m: f64,
     length_m: f64,
 }
@@ -22,7 +22,7 @@ struct Line {
 pub(super) struct Track {
     lines: Box<[Line]>,
     pub(super) length_m: f64,
-    /// Whether it ends where it begins, and goes on.
+    /// Whether it ends at its begin and continues.
     pub(super) repeats: bool,
 }
 
@@ -52,7 +52,7 @@ impl Track {
         Ok(Track { lines: lines.into(), length_m, repeats })
     }
 
-    /// For those who draw it.
+    /// The points of the path for a display.
     pub(super) fn points(&self) -> PathPoints {
         let repeats = u32::from(self.repeats);
         let mut points = PathPoints { repeats, ..PathPoints::default() };
@@ -65,8 +65,8 @@ impl Track {
         points
     }
 
-    /// The place of the path after so much of it: past the end the end, or of one that repeats the
-    /// next round.
+    /// The place after `way_m` of the path. Past the end it is the end, or if the path repeats a
+    /// place in the next round.
     pub(super) fn at(&self, way_m: f64) -> DVec2 {
         let way_m = if self.repeats { way_m.rem_euclid(self.length_m) } else { way_m };
         let after = self.lines.partition_point(|line| line.begin_m <= way_m);
@@ -74,8 +74,9 @@ impl Track {
         line.from_m + line.ahead * (way_m - line.begin_m).clamp(0.0, line.length_m)
     }
 
-    /// The nearest place to this one between `from_m` along the path and `window_m` farther on: how
-    /// far along that is, past the end of a round with it, and how far away.
+    /// The place nearest to `at_m` between `from_m` along the path and `window_m` farther on.
+    /// Returns how far along the path it is, past the end of a round with that round, and how far
+    /// away.
     pub(super) fn nearest(&self, at_m: DVec2, from_m: f64, window_m: f64) -> (f64, f64) {
         let mut nearest = (from_m, at_m.distance(self.at(from_m)));
         let until_m = from_m + window_m.min(self.length_m);

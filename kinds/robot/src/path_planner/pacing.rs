@@ -1,27 +1,27 @@
 //! How a path slows down to a standstill, and goes on, within the bounds of the tool: for a pause,
 //! and while there is no feedback. After lost cycles it only goes on.
 //!
-//! The pace p is the share of its speed that the path has: the time of the path goes on by p times
-//! the time of the clock, so the tool stays on its path and passes the same places. By the chain
-//! rule the tool's acceleration is p² x" + p' x', its jerk p³ x"' + 3 p p' x" + p" x', where x is
-//! the path at full pace. Profiles leave a [`RESERVE`] of acceleration and jerk. From it and the
-//! bounds follows how long a change of pace must take, so that both lengths stay within the bounds
-//! wherever on the path it begins: around a corner, in an arc, in the middle of an acceleration.
+//! The pace p is the share of full speed: path time advances by p times clock time, so the tool
+//! stays on its path and passes the same places. By the chain rule the tool's acceleration is p² x"
+//! + p' x', its jerk p³ x"' + 3 p p' x" + p" x', where x is the path at full pace. Profiles leave a
+//! [`RESERVE`] of acceleration and jerk. From the reserve and the bounds follows how long a change
+//! of pace must take, so that both stay within the bounds wherever on the path it begins: around a
+//! corner, in an arc, in the middle of an acceleration.
 
 use crate::path::profile::ToolLimits;
 
-/// Share of acceleration and jerk that profiles leave to changes of pace. A tenth makes a path of
-/// short moves about a twentieth slower, and a pause from the default speed takes 1.4 s.
+/// Share of acceleration and jerk that profiles leave to changes of pace. With a tenth, a path of
+/// short moves is about a twentieth slower, and a pause from the default speed takes 1.4 s.
 pub(super) const RESERVE: f64 = 0.1;
 
-/// Shortest change of pace that is looked at.
+/// Shortest change of pace that is tried.
 const CHANGE_S_MIN: f64 = 0.01;
-/// What is tried next is longer by this factor.
+/// Each time the next change tried is longer by this factor.
 const LONGER: f64 = 1.02;
-/// Time in which a change loses its full speed, as a share of the time that all of it takes. If it
-/// is shorter, a change that is called off at once costs less; if longer, less jerk is needed.
+/// Time in which a change loses its full speed, as a share of the time of the whole change. If it
+/// is shorter, a change that is cancelled at once costs less; if longer, less jerk is needed.
 const TURN: f64 = 0.25;
-/// Moments of a change at which the bounds are looked at.
+/// Moments of a change at which the bounds are checked.
 const MOMENTS: u32 = 200;
 
 /// The bounds that profiles are made with.
@@ -41,30 +41,32 @@ pub(super) fn reserved(bounds: &ToolLimits) -> ToolLimits {
 pub(super) struct Pacing {
     /// Time from full pace to a standstill, and back.
     change_s: f64,
-    /// How far the change to a standstill is: 0 at full pace, 1 at a standstill.
+    /// The progress of the change to a standstill: 0 at full pace, 1 at a standstill.
     part: f64,
-    /// How fast it goes there, as a share: 1 towards a standstill, -1 away from it. May jump only
-    /// at the ends of a change, where it moves neither speed nor acceleration.
+    /// The speed of the change, as a share: 1 towards a standstill, -1 away from it. It may jump
+    /// only at the ends of a change, where it moves neither speed nor acceleration.
     trend: f64,
 }
 
 impl Pacing {
-    /// Full pace.
+    /// Starts at full pace.
     pub(super) fn new(bounds: &ToolLimits) -> Pacing {
         let mut change_s = CHANGE_S_MIN;
-        // Ends: in a change that takes for ever only the reserved shares are left, below 1.
+        // The loop ends: with a very long change only the shares of the profiles are left, and they
+        // are below 1.
         while !keeps(bounds, change_s) {
             change_s *= LONGER;
         }
         Pacing { change_s, part: 0.0, trend: -1.0 }
     }
 
-    /// The tool stands still already, whatever has stopped it.
+    /// The tool already stands still, whatever the reason.
     pub(super) fn stand(&mut self) {
         (self.part, self.trend) = (1.0, 1.0);
     }
 
-    /// Goes on by a time, towards a standstill or away from it; the pace in its middle.
+    /// Advances by a time, towards a standstill or away from it. Returns the pace in the middle of
+    /// that time.
     pub(super) fn advance(&mut self, time_s: f64, pause: bool) -> f64 {
         let wanted = if pause { 1.0 } else { -1.0 };
         let at_an_end = self.part == 0.0 || self.part == 1.0;
@@ -76,8 +78,8 @@ impl Pacing {
     }
 }
 
-/// Whether a change that takes so long keeps to the bounds, on any path made with the reserve, also
-/// where it turns round.
+/// Whether a change that takes this long keeps to the bounds, on any path made with the reserve,
+/// and also if it is reversed.
 fn keeps(bounds: &ToolLimits, change_s: f64) -> bool {
     let way = (bounds.speed_m_per_s, bounds.acceleration_m_per_s2, bounds.jerk_m_per_s3);
     let turn = (
@@ -100,7 +102,8 @@ fn keeps(bounds: &ToolLimits, change_s: f64) -> bool {
     })
 }
 
-/// From 0 to 1, both derivatives none at both ends: value, first and second derivative.
+/// A blend from 0 to 1 whose two derivatives are zero at both ends: value, first and second
+/// derivative.
 fn blend(part: f64) -> [f64; 3] {
     let left = 1.0 - part;
     [
@@ -115,7 +118,7 @@ mod tests {
     use super::*;
     use crate::path::tests::BOUNDS;
 
-    /// Paces of a pause that is called off after so many cycles.
+    /// The paces of a pause that is cancelled after `cycles` cycles.
     fn paces(cycles: usize) -> Vec<f64> {
         let mut pacing = Pacing::new(&BOUNDS);
         (0..5000).map(|cycle| pacing.advance(1e-3, cycle < cycles)).collect()

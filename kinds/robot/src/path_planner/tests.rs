@@ -1,4 +1,4 @@
-//! What the planner refuses before the first cycle, and what it does about feedback.
+//! What the planner refuses before the first cycle, and how it uses feedback.
 
 mod commands;
 
@@ -38,7 +38,7 @@ fn a_path_outside_the_workspace_is_refused_at_its_line() {
 
 #[test]
 fn of_several_violations_the_one_that_makes_the_others_is_told() {
-    // On the way there the arm stretches, and joint 3 turns too fast.
+    // On the way there the arm stretches, and joint 3 also turns too fast.
     let text = refused("cause", "302,0,500,180,0,180,100\n900,0,400,180,0,180,250\n", &[]);
     assert_eq!(
         text,
@@ -99,7 +99,7 @@ fn the_box_is_looked_at_on_all_six_sides() {
 
 #[test]
 fn an_arc_that_leaves_the_box_between_its_ends_is_refused() {
-    // Half a circle of 30 mm from x 300 to x 360, over y -30; all its ends lie at y 0.
+    // Half a circle of 30 mm from x 300 to x 360, through y -30. All its ends are at y 0.
     let given = |y: &'static str| {
         [
             ("path", "bulge.gcode"),
@@ -124,7 +124,7 @@ fn an_arc_that_leaves_the_box_between_its_ends_is_refused() {
 
 #[test]
 fn a_path_through_a_wrist_singularity_is_refused() {
-    // The tool turns from downwards to forwards: the wrist is straight on the way.
+    // The tool turns from downwards to forwards, so the wrist is straight on the way.
     let text = refused("wrist", "302,0,500,180,0,180,100\n320,0,500,180,100,180,100\n", &[]);
     assert!(text.starts_with("path.csv:3: at x "), "{text}");
     assert!(text.contains("wrist singularity: joint 5 would be 4.9"), "{text}");
@@ -253,7 +253,7 @@ fn lost_periods_make_no_jump() {
     let mut last = None;
     for sequence in 0..250 {
         planner.cycle.skipped = if sequence % 50 == 49 { 20 } else { 0 };
-        // What the arm answers does not matter here: it is always said to be at home.
+        // The arm's answers do not matter here: it always reports that it is at home.
         planner.put(FEEDBACK, &at_home(0));
         planner.update().expect("runs");
         let here = DVec3::from_array(target(&planner).position_m);

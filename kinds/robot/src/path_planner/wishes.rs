@@ -1,23 +1,24 @@
-//! What people want of the planner, from the commands in its mailbox. Whoever sends them is no part
-//! of the core: whatever they hold, none of them is a fault.
+//! The latest wishes, from the commands in the planner's mailbox. The sender is not part of the
+//! core, so no command is a fault, whatever it holds.
 
 use crate::messages::{PLANNER_CHOOSE, PLANNER_PAUSE, PLANNER_RESUME, PlannerCommand};
 
-/// What was asked last.
+/// The latest wishes.
 #[derive(Debug, Default)]
 pub(super) struct Wishes {
     /// The path to take.
     pub(super) chosen: usize,
     /// Whether to stand still.
     pub(super) paused: bool,
-    /// Commands that asked for nothing that can be done.
+    /// Count of commands that asked for nothing that can be done.
     pub(super) ignored: u64,
-    /// Of the last command.
+    /// Number of the last command.
     sequence: u64,
 }
 
 impl Wishes {
-    /// Takes a command to a planner of so many paths that obeys, or no longer does.
+    /// Takes a command. `paths` is the count of paths; `obeys` says whether the planner still
+    /// obeys.
     pub(super) fn hear(&mut self, command: &PlannerCommand, paths: usize, obeys: bool) {
         if command.sequence == self.sequence {
             return; // the same once more

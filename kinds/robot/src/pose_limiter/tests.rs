@@ -1,4 +1,4 @@
-//! How `pose_limiter` moves, and what it does not take.
+//! How `pose_limiter` moves, and the inputs that it refuses.
 
 use super::*;
 use crate::testing::{fixture, graph};
@@ -16,7 +16,7 @@ fn sent(limiter: &NodeFixture) -> CartesianTarget {
     limiter.get::<CartesianTarget>(OUT).expect("sends every cycle")
 }
 
-/// The first target that it sends: home.
+/// The first target that it writes: home.
 fn home(limiter: &mut NodeFixture) -> CartesianTarget {
     limiter.update().expect("a cycle");
     sent(limiter)
@@ -31,7 +31,7 @@ fn moved(from: &CartesianTarget, by_m: [f64; 3], turn_rad: f64, sequence: u64) -
     target
 }
 
-/// Cycles until it stands, at most `most`; all targets on the way.
+/// Runs until it stands, at most `most` cycles. Returns all targets on the way.
 fn run(
     limiter: &mut NodeFixture,
     goal: Option<&CartesianTarget>,
@@ -48,7 +48,7 @@ fn run(
     all
 }
 
-/// The greatest speed and acceleration of place (m) and turn (rad) among targets.
+/// The greatest speed and acceleration of targets, each of place (m) and turn (rad).
 fn greatest(all: &[CartesianTarget]) -> [f64; 4] {
     let steps: Vec<(DVec3, DVec3)> = all
         .windows(2)
@@ -118,7 +118,7 @@ fn it_brakes_to_a_lower_speed_and_arrives() {
         let lower = [&[("arm", "irb120.urdf")], &lower[..]].concat();
         tune(&mut limiter, &NODE, &graph(), &lower);
         let tuned = run(&mut limiter, Some(&goal), 3000);
-        // From 0.5 m/s in 80 cycles, from 120 deg/s in 90.
+        // It brakes from 0.5 m/s in 80 cycles, from 120 deg/s in 90.
         let [speed, _, turn_speed, _] = greatest(&tuned[91..]);
         assert!(speed <= 0.1 + 1e-9 && turn_speed <= 30f64.to_radians() + 1e-6, "{speed}");
         all.extend(&tuned[1..]);
@@ -138,7 +138,7 @@ fn without_a_new_pose_it_brakes_and_holds() {
     let goal = moved(&home, [0.1, 0.0, -0.1], 0.0, 7);
     run(&mut limiter, Some(&goal), 50);
     assert!(sent(&limiter).flags & TARGET_MOVING != 0);
-    // It was told that the goal lasts for 20 ms; then it needs 100 ms from 0.5 m/s.
+    // A goal is valid for 20 ms. Then it needs 100 ms to brake from 0.5 m/s.
     let all = run(&mut limiter, None, 150);
     assert!(greatest(&all)[1] <= 5.0 + 1e-6);
     let held = sent(&limiter);

@@ -1,4 +1,4 @@
-//! What stands on the plane: a rectangle around all, and circles in it.
+//! The obstacles of the plane: a rectangle around everything, and circles in it.
 
 use std::fmt;
 
@@ -57,7 +57,7 @@ impl Plane {
         Ok(Plane { min_m, max_m, obstacles: rows.iter().map(obstacle).collect() })
     }
 
-    /// For those who draw it, with a base of this radius.
+    /// The map of the plane for a display, with a base of this radius.
     pub(super) fn map(&self, base_radius_m: f64) -> PlaneMap {
         let [[x_min, y_min], [x_max, y_max]] = [self.min_m.to_array(), self.max_m.to_array()];
         let mut map = PlaneMap {
@@ -77,16 +77,17 @@ impl Plane {
         (at_m - self.min_m).min(self.max_m - at_m).min_element()
     }
 
-    /// From the rim of a disc there to what is nearest; below zero it is inside something.
+    /// Distance from the rim of a disc to the nearest obstacle. Below zero the disc is inside
+    /// something.
     pub(super) fn gap_m(&self, at_m: DVec2, radius_m: f64) -> f64 {
         let gap = |it: &Obstacle| at_m.distance(it.centre_m) - it.radius_m;
         let nearest_m = self.obstacles.iter().map(gap).fold(self.to_fence_m(at_m), f64::min);
         nearest_m - radius_m
     }
 
-    /// How far it is along this ray (of length 1) to what it meets first, from a free place.
+    /// Distance along this ray (of length 1) to the first obstacle, from a free place.
     pub(super) fn range_m(&self, from_m: DVec2, ray: DVec2) -> f64 {
-        // Of the two sides of the fence on each axis, the one ahead.
+        // Each axis has two sides of the fence; only the one ahead counts.
         let side = |at: f64, ray: f64, min: f64, max: f64| match ray {
             0.0 => f64::INFINITY,
             ray => (if ray > 0.0 { max } else { min } - at) / ray,
@@ -107,7 +108,7 @@ impl Plane {
         self.obstacles.iter().filter_map(meets).fold(fence_m, f64::min)
     }
 
-    /// What is nearest to a place.
+    /// The obstacle nearest to a place.
     pub(super) fn nearest(&self, at_m: DVec2) -> impl fmt::Display + use<> {
         let gaps = self.obstacles.iter().map(|it| at_m.distance(it.centre_m) - it.radius_m);
         let mut nearest = (self.to_fence_m(at_m), None);

@@ -1,4 +1,4 @@
-//! How `rover` moves among obstacles, and what it sees, against geometry done another way.
+//! How `rover` moves among obstacles, and what its sensors see, against an independent geometry.
 
 use std::f64::consts::{FRAC_PI_2, TAU};
 use std::path::Path;
@@ -42,7 +42,7 @@ fn is_bumped(rover: &NodeFixture) -> bool {
     rover.get::<Flag>(BUMPED).expect("every cycle").value.get()
 }
 
-/// Fence and obstacles, as a test sees them.
+/// Fence and obstacles of a test.
 struct Drawn {
     fence: [f64; 4],
     circles: Vec<[f64; 3]>,
@@ -54,7 +54,7 @@ impl Drawn {
         while circles.len() < 24 {
             let mut number = |least: f64, most: f64| least + random.f64() * (most - least);
             let [x, y, radius] = [number(-3.9, 3.9), number(-2.9, 2.9), number(0.02, 0.5)];
-            // The middle stays free: it begins there.
+            // The middle stays free, as the rover begins there.
             if x.hypot(y) > radius + 0.3 {
                 circles.push([x, y, radius]);
             }
@@ -67,7 +67,7 @@ impl Drawn {
         rover(&[&[("fence_m", &*fence), ("obstacles", &*obstacles)], given].concat())
     }
 
-    /// Whether a point is in the open.
+    /// Whether a point is inside the fence and outside all obstacles.
     fn is_open(&self, x: f64, y: f64) -> bool {
         let [x_min, y_min, x_max, y_max] = self.fence;
         let is_inside = x > x_min && x < x_max && y > y_min && y < y_max;
@@ -75,7 +75,7 @@ impl Drawn {
             && self.circles.iter().all(|[cx, cy, r]| (x - cx).powi(2) + (y - cy).powi(2) > r * r)
     }
 
-    /// Goes along a ray by small steps until it is in the open no more.
+    /// Marches along a ray by small steps until it is no longer in the open.
     fn march_m(&self, [x, y]: [f64; 2], angle_rad: f64, step_m: f64, most_m: f64) -> f64 {
         let steps = (most_m / step_m) as u32;
         let away = |step: u32| f64::from(step) * step_m;
@@ -159,7 +159,8 @@ fn numbers_that_change_while_it_drives_make_it_jump_nowhere() {
         for _ in 0..random.usize(1..900) {
             let now = run(&mut rover, &target, 1);
             let [from, to] = [&before, &now].map(PlanarPlace::of);
-            // 40 rad/s of wheels of 0.05 m; of one each way with 0.2 m between them.
+            // 40 rad/s with wheels of 0.05 m; and with the wheels in opposite directions, 0.2 m
+            // apart.
             assert!(from.position_m.distance(to.position_m) <= 2e-3, "{from:?} to {to:?}");
             assert!((to.turn_rad - from.turn_rad).sin().abs() <= 20e-3, "{from:?} to {to:?}");
             for wheel in [0, 1] {
@@ -188,7 +189,7 @@ fn at_contact_it_stands_and_can_turn_and_go_back() {
     assert_eq!(rover.lines(), [(Level::Warning, text.to_owned())], "once, not in every cycle");
     let turned = state.wheel_position_rad[0] * 0.05;
     assert!((turned - 1.28).abs() < 1e-3, "its wheels stand too: {turned} m");
-    // Ahead and to the left: it turns until the way is free.
+    // Ahead and to the left: it turns until its way is free.
     let state = run(&mut rover, &twist(0.5, 1.0), 3000);
     assert!(state.position_m[1].abs() > 0.1, "it comes away: {state:?}");
     let mut rover = self::rover(&[("obstacles", "[[2, 0, 0.5]]")]);
@@ -203,7 +204,7 @@ fn a_long_gap_leads_through_nothing() {
     rover.cycle.skipped = u64::MAX;
     let state = run(&mut rover, &twist(2.0, 0.0), 2);
     assert!((state.position_m[0] - 0.77).abs() < 1e-6, "{state:?}");
-    // A second of it happened to a rover that is free.
+    // A rover whose way is free advances by one second.
     let mut rover = self::rover(&[("fence_m", "[-1, -1, 100, 1]")]);
     run(&mut rover, &twist(2.0, 0.0), 1000);
     let before = run(&mut rover, &twist(2.0, 0.0), 1).position_m[0];

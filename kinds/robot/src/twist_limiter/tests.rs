@@ -1,5 +1,5 @@
-//! How `twist_limiter` drives, against numerical differences and against Ruckig; and what it does
-//! not take.
+//! How `twist_limiter` drives, against numerical differences and against Ruckig, and the inputs
+//! that it refuses.
 
 use std::path::Path;
 
@@ -24,7 +24,7 @@ fn limiter(given: &[(&str, &str)]) -> NodeFixture {
     fixture(&NODE, Path::new("."), given).expect("makes")
 }
 
-/// One with these limits of its movement, and of its turn the usual ones.
+/// A limiter with these limits of its movement, and the usual limits of its turn.
 fn limiter_of(bounds: Bounds) -> NodeFixture {
     let [speed, acceleration, jerk] = bounds.map(|it| it.to_string());
     limiter(&[
@@ -38,7 +38,7 @@ fn target(linear_m_per_s: [f64; 3], angular_rad_per_s: [f64; 3]) -> TwistTarget 
     TwistTarget { linear_m_per_s, angular_rad_per_s }
 }
 
-/// What it says in so many cycles.
+/// The outputs of `cycles` cycles.
 fn run(limiter: &mut NodeFixture, goal: Option<&TwistTarget>, cycles: usize) -> Vec<TwistTarget> {
     let cycle = |_| {
         if let Some(goal) = goal {
@@ -50,7 +50,7 @@ fn run(limiter: &mut NodeFixture, goal: Option<&TwistTarget>, cycles: usize) -> 
     (0..cycles).map(cycle).collect()
 }
 
-/// The greatest speed, acceleration and jerk of a row of speeds that begins at rest.
+/// The greatest speed, acceleration and jerk of a sequence of speeds that begins at rest.
 fn greatest(speeds: impl Iterator<Item = [f64; 3]>) -> Bounds {
     let (mut speed, mut acceleration) = (DVec3::ZERO, DVec3::ZERO);
     let mut most = [0f64; 3];
@@ -65,8 +65,8 @@ fn greatest(speeds: impl Iterator<Item = [f64; 3]>) -> Bounds {
     most
 }
 
-/// That nothing of it is past its limit by more than rounding does, of which each difference makes
-/// a thousand times as much.
+/// Checks that no figure is past its limit by more than rounding. Each difference makes the
+/// rounding a thousand times larger.
 #[track_caller]
 fn keeps(most: Bounds, bounds: Bounds) {
     for ((most, bound), rounding) in most.iter().zip(bounds).zip([1e-9, 1e-8, 1e-5]) {
@@ -92,7 +92,7 @@ fn it_gets_there_as_fast_as_it_may_and_no_faster() {
     assert_eq!(falls.next(), None, "it never slows down, nor goes past the target");
 }
 
-/// Targets that jump in all directions, stay away, and ask for too much.
+/// Targets that jump in all directions, cease, and ask for too much.
 #[test]
 fn no_target_makes_it_leave_its_limits() {
     let mut random = fastrand::Rng::with_seed(21);
@@ -120,7 +120,7 @@ fn no_target_makes_it_leave_its_limits() {
 }
 
 /// The least time in which Ruckig, whose profiles are optimal, changes a speed and an acceleration
-/// into a speed at no acceleration.
+/// into another speed with zero acceleration.
 fn least_s(speed: f64, acceleration: f64, goal: f64) -> f64 {
     let mut input = InputParameter::<1>::new(None);
     input.control_interface = ControlInterface::Velocity;
@@ -140,7 +140,7 @@ fn it_is_as_quick_as_ruckig() {
     let mut random = fastrand::Rng::with_seed(7);
     let mut limiter = limiter(&[]);
     for _ in 0..200 {
-        // Another target comes on its way to one.
+        // A new target comes while it is on its way to another one.
         let [first, speed] = [(); 2].map(|()| random.f64() - 0.5);
         let goal = |speed| target([speed, 0.0, 0.0], [0.0; 3]);
         let begun = run(&mut limiter, Some(&goal(first)), random.usize(2..600));
@@ -150,7 +150,7 @@ fn it_is_as_quick_as_ruckig() {
         let all = run(&mut limiter, Some(&goal(speed)), 2000);
         let is_there = |it: &TwistTarget| (it.linear_m_per_s[0] - speed).abs() < 1e-12;
         let cycles = all.iter().rposition(|it| !is_there(it)).map_or(0, |at| at + 1);
-        // Ruckig changes the acceleration at any time, it only from cycle to cycle.
+        // Ruckig can change the acceleration at any time, the limiter only from cycle to cycle.
         let off = cycles as f64 - least;
         assert!((-2.0..4.0).contains(&off), "{now} to {speed}: {cycles}, not {least} cycles");
     }
@@ -163,7 +163,7 @@ fn it_comes_down_to_a_lower_limit_as_quickly_as_ruckig() {
         let mut limiter = limiter(&[]);
         let mut all = run(&mut limiter, Some(&goal), begun);
         let [before, now] = [&all[begun - 2], &all[begun - 1]].map(|it| it.linear_m_per_s[0]);
-        // Had its acceleration changed along a line since the cycle before, it were so much slower.
+        // The mean, as if the acceleration had changed linearly since the cycle before.
         let least = least_s(f64::midpoint(before, now), (now - before) / PERIOD_S, 0.2) / PERIOD_S;
         let lower = [("speed_m_per_s", "0.2"), ("turn_speed_rad_per_s", "0.4")];
         tune(&mut limiter, &NODE, Path::new("."), &lower);
@@ -215,7 +215,7 @@ fn without_a_new_target_it_brakes_until_it_stands() {
     assert_eq!(limiter.signal(BRAKES), [0.0]);
     all.extend(run(&mut limiter, None, 19));
     assert_eq!(all.last(), all.get(999), "the target lasts for 20 ms");
-    // 0.5 s from 0.5 m/s, and 0.1 s in which the acceleration comes and goes.
+    // It takes 0.5 s to brake from 0.5 m/s, and 0.1 s in which the acceleration rises and falls.
     all.extend(run(&mut limiter, None, 610));
     keeps(greatest(all.iter().map(|it| it.linear_m_per_s)), MOVEMENT);
     keeps(greatest(all.iter().map(|it| it.angular_rad_per_s)), TURN);
@@ -254,7 +254,7 @@ fn what_nothing_can_be_is_counted_and_not_taken() {
         run(&mut limiter, Some(&target([0.0; 3], [0.0, 0.0, wrong])), 1);
     }
     assert_eq!((limiter.signal(REFUSED), limiter.signal(BRAKES)), (&[6.0][..], &[0.0][..]));
-    // It is no proof that somebody still means it.
+    // A wrong target does not prove that the sender is still there.
     let wrong = target([f64::NAN; 3], [0.0; 3]);
     let last = run(&mut limiter, Some(&wrong), 600).pop().expect("many");
     assert_eq!((last, limiter.signal(BRAKES)), (target([0.0; 3], [0.0; 3]), &[1.0][..]));

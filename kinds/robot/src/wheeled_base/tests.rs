@@ -1,4 +1,4 @@
-//! How `wheeled_base` moves, against where it must be by geometry.
+//! How `wheeled_base` moves, against the place where it must be by geometry.
 
 use std::f64::consts::TAU;
 use std::path::Path;
@@ -30,7 +30,7 @@ fn run(base: &mut NodeFixture, target: &TwistTarget, cycles: usize) -> BaseState
 fn it_goes_around_in_a_circle() {
     let mut base = base();
     let target = TwistTarget { angular_rad_per_s: [0.0, 0.0, 1.25], ..AHEAD };
-    // Until the wheels are as fast as they are to be.
+    // Until the wheels have reached their speed.
     let begun = run(&mut base, &target, 200);
     assert_eq!(
         (begun.linear_m_per_s, begun.angular_rad_per_s),
@@ -60,7 +60,7 @@ fn other_wheels_turn_as_fast_at_first_where_it_is() {
     tune(&mut base, &NODE, Path::new("."), &[("wheel_radius_m", "0.1"), ("track_m", "0.6")]);
     let after = run(&mut base, &AHEAD, 1);
     assert_eq!(before.wheel_velocity_rad_per_s, [10.0; 2]);
-    // 100 rad/s2 for 1 ms.
+    // 100 rad/s2 for 1 ms change the speed by 0.1 rad/s.
     assert!((after.wheel_velocity_rad_per_s[0] - 9.9).abs() < 1e-9, "{after:?}");
     assert!((after.position_m[0] - before.position_m[0] - 0.99e-3).abs() < 1e-9, "{after:?}");
     assert_eq!(run(&mut base, &AHEAD, 100).wheel_velocity_rad_per_s, [5.0; 2]);

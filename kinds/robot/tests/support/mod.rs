@@ -1,4 +1,4 @@
-//! The four kinds in a loop, joined by hand as graphs/arm/arm.yaml joins them.
+//! The four kinds in a loop, linked by hand as graphs/arm/arm.yaml links them.
 
 #[path = "../../src/testing.rs"]
 pub(crate) mod testing;
@@ -21,7 +21,7 @@ pub(crate) fn signal(kind: &str, name: &str) -> usize {
     entry(kind).kind.signals.iter().position(|signal| signal.name == name).expect("the signal")
 }
 
-/// Planner, ik, master and drives, with links of one cycle's delay back.
+/// Planner, ik, master and drives. The links back have a delay of one cycle.
 pub(crate) struct Arm {
     pub(crate) planner: NodeFixture,
     pub(crate) ik: NodeFixture,
@@ -29,7 +29,7 @@ pub(crate) struct Arm {
     pub(crate) drives: NodeFixture,
     pub(crate) feedback: Option<AxisFeedback>,
     pub(crate) returned: Option<Frame>,
-    /// Whether the machine takes part.
+    /// Whether the drives run.
     pub(crate) drives_run: bool,
 }
 

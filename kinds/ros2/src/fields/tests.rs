@@ -61,7 +61,7 @@ fn numbers_are_read_and_written_in_the_units_of_ros() {
     for (place, number) in place.iter().zip([1.5, -0.25, 3.0]) {
         assert!(place.write(&mut message, number));
     }
-    // Finite as it comes, but not in mm, and not in 32 bits.
+    // Finite in m, but 1e307 is not in mm, and 1e36 is not in mm and 32 bits.
     assert!(!place[0].write(&mut message, 1e307) && !place[0].write(&mut message, 1e36));
     assert_eq!(f32::from_ne_bytes(message[16..20].try_into().expect("4 bytes")), 1500.0);
     let read: Vec<_> = place.iter().map(|place| place.read(&message)).collect();

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::definition::{Definition, RosMessage};
 
-/// As they stand in public code and logs.
+/// The hashes as public code and logs show them.
 const HASHES: [(&Definition, &str); 11] = [
     (Time::DEFINITION, "RIHS01_b106235e25a4c5ed35098aa0a61a3ee9c9b18d197f398b0e4206cea9acf9c197"),
     (Header::DEFINITION, "RIHS01_f49fb3ae2cf070f793645ff749683ac6b06203e41c891e17701b1cb597ce6a01"),
@@ -55,7 +55,7 @@ fn hashes_are_those_that_others_compute() {
     }
 }
 
-/// With the four bytes that say how it is written.
+/// A message as bytes, with the four bytes in front that say how it is encoded.
 fn bytes_of<M: Serialize>(message: &M) -> Vec<u8> {
     let bytes = <CDRSerializerAdapter<M> as no_key::SerializerAdapter<M>>::to_bytes(message);
     let head = [0, 1, 0, 0].into_iter();
@@ -200,7 +200,7 @@ fn what_is_written_is_read_again() {
     assert_eq!(read::<JointState>(&bytes_of(&joint_state())), Some(joint_state()));
     assert_eq!(read::<JointTrajectory>(&bytes_of(&trajectory())), Some(trajectory()));
     assert_eq!(read::<TFMessage>(&bytes_of(&transforms())), Some(transforms()));
-    // A list that says that it is longer than all there is.
+    // A list that claims to be longer than the whole message.
     let mut bytes = bytes_of(&joint_state());
     bytes[24..28].copy_from_slice(&u32::MAX.to_le_bytes());
     assert_eq!(read::<JointState>(&bytes), None);

@@ -1,4 +1,4 @@
-//! Parameters of ROS as a message of the graph: a field for each.
+//! Parameters of ROS as a message of the graph, one field each.
 
 use std::time::{Duration, Instant};
 
@@ -10,22 +10,22 @@ use sinew_spec::Span;
 use crate::fields::{Place, places};
 use crate::values::{Declared, Values};
 
-/// A core that was started again knows nothing of what was said before.
+/// The values are sent again after this time: a core that was restarted has lost earlier messages.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// Which parameter stands at which place.
+/// Which parameter goes to which place in the message.
 pub(super) struct Told {
     rows: Vec<(String, Place)>,
     message: Vec<u8>,
-    /// The number of the values that were sent last, and when.
+    /// [`Values::now`]'s count at the last send, and when that was.
     sent: Option<(u64, Instant)>,
 }
 
 impl Told {
-    /// Each field of the message is a parameter that is a number or a truth.
+    /// Each field of the message takes the parameter of its name: a number or a boolean.
     ///
     /// # Errors
-    /// All that do not fit.
+    /// All fields without such a parameter.
     pub(super) fn of(
         message: &'static MessageType,
         declared: &[Declared],
@@ -58,7 +58,7 @@ impl Told {
         if wrong.is_empty() { Ok(Told { rows, message, sent: None }) } else { Err(wrong) }
     }
 
-    /// Sends them, if one was set or a second is over. `send` says whether there was room.
+    /// Sends the values, if one was set or a second has passed. `send` says whether there was room.
     pub(super) fn send(
         &mut self,
         values: &Values,
@@ -73,10 +73,10 @@ impl Told {
                 Some(ParameterValue::Boolean(is)) => f64::from(u8::from(*is)),
                 Some(ParameterValue::Integer(number)) => *number as f64,
                 Some(ParameterValue::Double(number)) => *number,
-                // A type never changes.
+                // Not reached: the type of a parameter never changes.
                 _ => continue,
             };
-            // One that the field cannot hold leaves it as it was.
+            // A value that the field cannot hold leaves the field as it was.
             let _ = place.write(&mut self.message, value);
         }
         if send(&self.message)? {

@@ -18,7 +18,7 @@ fn head(format: PixelFormat) -> PictureHead {
 
 #[test]
 fn rows_follow_each_other_without_a_gap() {
-    // Rows of three points, each with a byte behind it that is none of the picture's.
+    // Rows of three points, each followed by a byte that is not part of the picture.
     let head = PictureHead { stride: [4, 0, 0], ..head(PixelFormat::Gray8) };
     let image = image(&message(head, &[1, 2, 3, 99, 4, 5, 6, 99])).expect("a picture");
     assert_eq!((image.encoding.as_str(), image.step), ("mono8", 3));

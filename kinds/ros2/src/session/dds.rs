@@ -20,9 +20,9 @@ use crate::messages::{TriggerRequest, TriggerResponse};
 use crate::settings::Settings;
 use crate::values::{Declared, Values};
 
-/// So a thread of DDS is called, as far as the kernel keeps its name.
+/// The beginning of the name of each thread of DDS, as far as the kernel keeps names.
 const THREAD: &str = "RustDDS";
-/// Threads of a participant: discovery, and all that it sends and receives.
+/// Threads of a participant: one for discovery, one for all that it sends and receives.
 const THREADS: usize = 2;
 
 /// A participant in DDS and the one node of ROS in it.
@@ -30,7 +30,7 @@ pub(super) struct Dds {
     context: Context,
     participant: DomainParticipant,
     node: Mutex<Node>,
-    /// It ends with the node.
+    /// The thread that serves the node, and ends with it.
     spinner: JoinHandle<()>,
     begun: Instant,
 }
@@ -92,7 +92,7 @@ impl Dds {
     }
 
     /// What another participant says of a writer of its own: the name of its type as DDS knows it,
-    /// and the hash, if it tells one. `None`: nobody here has heard of it.
+    /// and the hash, if it tells one. `None`: this participant has not discovered such a writer.
     pub(super) fn writer(&self, gid: Gid) -> Option<Foreign> {
         let found = self.participant.discovered_writers();
         let found =
@@ -103,13 +103,13 @@ impl Dds {
         })
     }
 
-    /// Whether DDS still works in this process, which has so many participants. The threads of
-    /// rustdds end without a word when a signal interrupts their wait, as it does in a process that
-    /// was stopped and goes on (rustdds 0.15.1); then nothing crosses any more, and only a new
-    /// process helps.
+    /// Checks that DDS still works in this process, which has `participants` participants. The
+    /// threads of rustdds end silently when a signal interrupts their wait, as it does in a process
+    /// that was stopped and continued (rustdds 0.15.1). Then nothing crosses any more, and only a
+    /// new process helps.
     ///
     /// # Errors
-    /// It does not.
+    /// DDS does not work any more.
     pub(super) fn check(&self, participants: usize) -> Result<(), Fault> {
         if self.begun.elapsed() > NOTE
             && (self.spinner.is_finished() || threads()? < THREADS * participants)
@@ -140,7 +140,8 @@ fn type_name(definition: &Definition) -> MessageTypeName {
     MessageTypeName::new(definition.package, definition.name)
 }
 
-/// DDS would run on without a word, and nobody would ever see it.
+/// Checks that the address is of this machine. DDS would run with any address, without an error,
+/// and no other participant would ever discover this one.
 fn is_ours(network: IpAddr) -> Result<(), Fault> {
     let bound = UdpSocket::bind((network, 0));
     bound.map(|_| ()).map_err(|error| {
@@ -151,7 +152,7 @@ fn is_ours(network: IpAddr) -> Result<(), Fault> {
     })
 }
 
-/// The node's parameters, and who judges what others want to set.
+/// The node's parameters, and the functions that judge and keep what others set.
 fn options(declared: &[Declared], values: &Arc<Values>) -> NodeOptions {
     let (judge, keeper) = (Arc::clone(values), Arc::clone(values));
     let options = NodeOptions::new()
@@ -166,15 +167,15 @@ fn options(declared: &[Declared], values: &Arc<Values>) -> NodeOptions {
         .fold(options, |options, it| options.declare_parameter(&it.name, it.value.clone()))
 }
 
-/// Lets the node live: discovery of nodes and services of parameters are its own work. It ends with
-/// the node.
+/// Starts the thread that serves the node: discovery of other nodes, and the services of
+/// parameters. The thread ends with the node.
 fn spin(node: &mut Node) -> Result<JoinHandle<()>, Fault> {
     let spinner = node.spinner().map_err(|error| fault!("the node of ROS: {error}"))?;
     let runtime = tokio::runtime::Builder::new_current_thread().build();
     let runtime = runtime.map_err(|error| fault!("no thread for the node of ROS: {error}"))?;
     let name = "ros2 node".to_owned();
     let thread = thread::Builder::new().name(name).spawn(move || {
-        // It ends with the node, or because DDS has ended, which every end of it notices.
+        // It ends with the node, or because DDS has ended, which every writer and reader notices.
         let _ = runtime.block_on(spinner.spin());
     });
     thread.map_err(|error| fault!("no thread for the node of ROS: {error}"))
@@ -186,6 +187,6 @@ fn threads() -> Result<usize, Fault> {
         |error: std::io::Error| fault!("cannot see the threads of this process: {error}");
     let threads = fs::read_dir("/proc/self/task").map_err(unreadable)?;
     let names = threads.flatten().map(|thread| fs::read_to_string(thread.path().join("comm")));
-    // One that has ended meanwhile has no name.
+    // A thread that has ended meanwhile has no name.
     Ok(names.filter(|name| name.as_ref().is_ok_and(|name| name.starts_with(THREAD))).count())
 }

@@ -1,6 +1,6 @@
-//! The node of ROS over Zenoh, as rmw_zenoh_cpp has it (Jazzy and newer): keys, bytes, attachments
-//! and liveliness tokens are those of its docs/design.md and sources, its session is set up like
-//! theirs.
+//! The node of ROS over Zenoh, as rmw_zenoh_cpp does it (Jazzy and newer). Keys, bytes, attachments
+//! and liveliness tokens are those of its docs/design.md and sources; the session is set up as its
+//! sessions are.
 
 mod ends;
 mod parameters;
@@ -30,7 +30,7 @@ pub(super) struct Zenoh {
     /// Address and port.
     router: String,
     node: NodeName,
-    /// Ends of this session so far; the node itself is the first.
+    /// Ends of this session so far; the first is the node itself.
     ends: AtomicU64,
     _node: LivelinessToken,
 }
@@ -40,7 +40,8 @@ fn refused(what: &str, error: &dyn std::fmt::Display) -> Fault {
 }
 
 impl Zenoh {
-    /// Returns at once, whether or not a router is there: it is looked for as long as this lives.
+    /// Opens the session. Returns at once, with or without a router: as long as it is open, the
+    /// session tries to connect to one.
     ///
     /// # Errors
     /// Zenoh refuses it.
@@ -83,7 +84,7 @@ impl Zenoh {
         ParameterServices::declare(self, values)
     }
 
-    /// Shows others an end of the node. Its token, and its number among the nodes of ROS.
+    /// Announces an end of the node. Returns its token, and its number among the nodes of ROS.
     fn show(
         &self,
         sort: &str,
@@ -99,15 +100,15 @@ impl Zenoh {
         Ok((self.session.liveliness().declare_token(key).wait()?, gid))
     }
 
-    /// The router's address, and whether it has a connection to one.
+    /// The router's address, and whether the session is connected to a router.
     pub(super) fn router(&self) -> (&str, bool) {
         (&self.router, self.session.info().routers_zid().wait().next().is_some())
     }
 
-    /// Whether it still works.
+    /// Checks that the session still works.
     ///
     /// # Errors
-    /// It does not.
+    /// It does not work any more.
     pub(super) fn check(&self) -> Result<(), Fault> {
         match self.session.is_closed() {
             true => Err(fault!("zenoh has ended in this process: it must start again")),
@@ -121,8 +122,9 @@ impl Zenoh {
     }
 }
 
-/// As `DEFAULT_RMW_ZENOH_SESSION_CONFIG.json5` has it: a peer that learns from the router of the
-/// others on this machine and talks to them itself. It keeps trying.
+/// The session's settings, as in `DEFAULT_RMW_ZENOH_SESSION_CONFIG.json5`: a peer that learns of
+/// the others on this machine from the router, and talks to them directly. It keeps trying to
+/// connect.
 fn configuration(router: &str) -> String {
     format!(
         r#"{{

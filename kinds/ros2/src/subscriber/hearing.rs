@@ -1,4 +1,4 @@
-//! What is heard at a topic, judged: by whom it was sent, what it says and when it arrived here.
+//! Judges what is heard at a topic: who sent it, what it says and when it arrived here.
 
 mod quickest;
 
@@ -14,37 +14,37 @@ use crate::session::{Foreign, Origin};
 use crate::tell;
 use crate::topics::inward::{Heard, Intake, InwardType, Refused, Taken, Wanted, write};
 
-/// Messages taken in one look. DDS keeps twice 64 of a topic for one reader, and over Zenoh `depth`
-/// wait, so one look comes to its end; what a flood brings beyond that is lost there, and counted
-/// here by its numbers.
+/// Most messages taken in one poll. DDS keeps twice 64 of a topic for one reader, and over Zenoh
+/// `depth` wait, so a poll comes to its end. What a flood brings beyond that is lost there, and
+/// counted here by the gaps in its numbers.
 const TAKEN_MAX: usize = 256;
-/// Writers that are remembered; a flood of new ones makes room for itself.
+/// Most writers that are remembered; in a flood, new ones replace others.
 const WRITERS_MAX: usize = 64;
-/// So many writers are told of; then they are only counted.
+/// Most writers that a line is printed about; further ones are only counted.
 const WRITERS_TOLD_MAX: u32 = 16;
-/// So much of what a writer says of itself is shown, in characters.
+/// Most characters that are shown of what a writer says of itself.
 const SHOWN_MAX: usize = 100;
-/// Between two lines about what was refused.
+/// Time between two lines about what was refused.
 const TELL: Duration = Duration::from_secs(10);
-/// What waited while this process was away has been read after so long, even if there is no end of
-/// what comes: the sockets hold 8 MiB.
+/// By this time all that waited while this process was away has been read, even if messages keep
+/// coming: the sockets hold 8 MiB.
 const AWAY: Duration = Duration::from_secs(2);
-/// Without a message for so long, that is said.
+/// Without a message for this long, a line says so.
 const SILENCE: Duration = Duration::from_secs(2);
 
-/// Who tells what a writer is.
+/// Tells what a writer is.
 pub(super) type Ask = Box<dyn Fn(Gid) -> Option<Foreign> + Send>;
 
 /// A topic that is listened to.
 pub(super) struct Hearing {
     ty: &'static InwardType,
-    /// Of its type.
+    /// The hash of its type.
     hash: String,
     ask: Ask,
     intake: Box<dyn Intake>,
     wanted: Wanted,
     mapping: Mapping,
-    /// Of a message of the graph.
+    /// Length of a message of the graph.
     bytes: usize,
     frame_id: String,
     after: Duration,
@@ -53,10 +53,10 @@ pub(super) struct Hearing {
     /// The newest message that may enter the graph, and when it was taken.
     newest: Option<(Instant, Vec<u8>)>,
     looked: Instant,
-    /// Since this process was away for so long that nobody knows how old what comes is; until a
-    /// look finds nothing, or `AWAY` is over.
+    /// When this process was found to have been away for so long that nobody knows how old the
+    /// messages are that come. `None` again when a poll finds nothing, or after `AWAY`.
     away: Option<Instant>,
-    /// Since when nothing good has come.
+    /// When the last message entered the graph.
     heard: Instant,
     is_silent: bool,
     tally: Tally,
@@ -68,9 +68,9 @@ pub(super) struct Hearing {
 struct Writer {
     /// Whether it means the same type.
     is_good: bool,
-    /// Of its last message.
+    /// Number of its last message.
     number: i64,
-    /// When that was taken.
+    /// When that message was taken.
     heard: Instant,
     /// How long its messages are on their way.
     quickest: Quickest,
@@ -124,7 +124,7 @@ impl Hearing {
         Hearing { frame_id, ..self }
     }
 
-    /// Takes no older ones.
+    /// Takes no messages older than `after`.
     pub(super) fn no_older_than(self, after: Duration) -> Hearing {
         Hearing { after, ..self }
     }
@@ -134,7 +134,7 @@ impl Hearing {
         &self.hash
     }
 
-    /// Takes what has come since the last look.
+    /// Takes what has come since the last poll.
     pub(super) fn look(&mut self) -> Result<(), Fault> {
         let now = Instant::now();
         if now.duration_since(self.looked) > self.after {
@@ -200,8 +200,8 @@ impl Hearing {
         Ok(())
     }
 
-    /// Whether the writer means this type. What any writer at a topic of this name sends is handed
-    /// over.
+    /// Whether the writer sends this type. The network hands over the messages of all writers at a
+    /// topic of this name, whatever their type.
     fn is_of_type(&mut self, Origin { info, said, .. }: Origin) -> bool {
         let (gid, number) = (info.publisher_gid(), info.sequence_number());
         if let Some(writer) = self.writers.get_mut(&gid) {
@@ -211,7 +211,7 @@ impl Hearing {
             writer.heard = self.looked;
             return writer.is_good;
         }
-        // Not known yet: then the next message of this writer is asked again.
+        // If the writer is not known yet, its next message asks again.
         let Some(foreign) = said.or_else(|| (self.ask)(gid)) else { return false };
         let is_good = foreign.means(self.ty.definition, &self.hash);
         if self.writers.len() >= WRITERS_MAX {
@@ -226,7 +226,7 @@ impl Hearing {
         is_good
     }
 
-    /// Says what a new writer is, if there is something to say.
+    /// Prints what a new writer is, if that is worth a line.
     fn tell_of(&self, is_good: bool, writer: Foreign) {
         let is_heard = |it: &&Writer| it.is_good && self.looked.duration_since(it.heard) < SILENCE;
         let heard = self.writers.values().filter(is_heard).count();
@@ -255,14 +255,14 @@ impl Hearing {
         Some(message)
     }
 
-    /// Says what there is to say.
+    /// Prints whether messages are missing, and what was refused.
     pub(super) fn report(&mut self) {
         if !self.is_silent && self.heard.elapsed() > SILENCE {
             self.is_silent = true;
             tell(&format!("no message for {} s", SILENCE.as_secs()));
         }
         let mut refused = self.tally.refused;
-        // That is its work, and nothing to tell.
+        // Overtaken messages are normal here and not reported.
         refused[Refused::Overtaken as usize] = 0;
         let is_due = self.told.is_none_or(|told| told.elapsed() > TELL);
         if is_due && refused != self.told_refused {
@@ -281,12 +281,12 @@ impl Hearing {
     }
 }
 
-/// What a stranger says, for a line of the log: it must not look like another line.
+/// A stranger's text for a line of the log, escaped so that it cannot look like another line.
 fn shown(text: &str) -> String {
     text.escape_debug().take(SHOWN_MAX).collect()
 }
 
-/// How long ago it arrived, by the clock on the wall; if that was set back meanwhile, just now.
+/// How long ago a message arrived, by the wall clock; zero if that clock was set back meanwhile.
 fn age(arrived: ROSTime) -> Duration {
     let arrived_ns = u64::try_from(arrived.to_nanos()).unwrap_or(0);
     let arrived = UNIX_EPOCH + Duration::from_nanos(arrived_ns);

@@ -24,8 +24,8 @@ pub(crate) struct InwardType {
     pub(crate) open: OpenIntake,
 }
 
-/// Joints of a message; one with more is of no machine, and to look through its names would hold up
-/// a heartbeat.
+/// Most joints of a message. No machine has more, and a search through more names would hold up the
+/// heartbeat.
 const JOINTS_MAX: usize = 4096;
 
 /// Begins to listen at a topic.
@@ -71,7 +71,7 @@ pub(crate) enum Refused {
     NoRotation,
     /// It is given in another frame.
     Frame,
-    /// It is of other joints, or leaves out what the graph wants of them.
+    /// It is of other joints, or lacks some that the graph wants.
     Joints,
     /// It has more points than there is room for, or none.
     Points,
@@ -82,7 +82,7 @@ pub(crate) enum Refused {
 }
 
 impl Refused {
-    /// What is said of them, each at the place of its number.
+    /// The words for the refusals, each at the number of its variant.
     pub(crate) const WORDS: [&str; 9] = [
         "of another type",
         "not readable",
@@ -98,9 +98,9 @@ impl Refused {
 
 /// What a message of ROS holds.
 pub(crate) struct Heard {
-    /// In which all is given; empty: not said.
+    /// The frame in which all values are given; empty: not said.
     pub(crate) frame_id: String,
-    /// For each slot its numbers; none if it has none.
+    /// For each slot its numbers; empty if the message has none.
     pub(crate) numbers: Vec<Vec<f64>>,
 }
 
@@ -108,7 +108,7 @@ pub(crate) struct Heard {
 pub(crate) struct Wanted {
     /// The joints, in the order of the graph.
     pub(crate) names: Vec<String>,
-    /// Points that there is room for; 1: the last one is the goal.
+    /// Points that there is room for. With 1, only the last one is taken, as the goal.
     pub(crate) points: usize,
 }
 
@@ -123,14 +123,14 @@ pub(crate) trait Inward: RosMessage + DeserializeOwned + Send + 'static {
 
 /// Where messages come in.
 pub(crate) trait Intake: Send {
-    /// The next one, with whence and when it came.
+    /// The next message, with where it comes from and when it came.
     ///
     /// # Errors
     /// The network has failed.
     fn take(&self, wanted: &Wanted) -> Result<Taken, Fault>;
 }
 
-/// What a look at a topic finds.
+/// What a poll of a topic finds.
 pub(crate) enum Taken {
     /// Nothing new.
     Nothing,
@@ -159,7 +159,7 @@ fn open<M: Inward>(
     Ok(Box::new(session.subscribe::<M>(topic, qos)?))
 }
 
-/// Writes what a message holds into one of the graph; what nothing is mapped to stays as it is.
+/// Writes what was heard into a message of the graph. Fields without a mapping stay as they are.
 ///
 /// # Errors
 /// It may not enter the graph.
@@ -198,7 +198,7 @@ fn xyz(vector: Vector3) -> Vec<f64> {
 /// Where each joint of the graph stands in a message.
 struct Order {
     places: Vec<usize>,
-    /// Joints of the message.
+    /// How many joints the message has.
     joints: usize,
 }
 
@@ -212,8 +212,8 @@ impl Order {
         Ok(Order { places, joints: names.len() })
     }
 
-    /// A list in the order of the graph; one that is empty stays so. Of one that is not as long as
-    /// the names nobody knows which number is of which joint.
+    /// A list in the order of the graph; an empty one stays empty. A list that is not as long as
+    /// the names is refused: nobody knows which number is of which joint.
     fn list(&self, list: &[f64]) -> Result<Vec<f64>, Refused> {
         match list.len() {
             0 => Ok(Vec::new()),
@@ -265,8 +265,8 @@ impl Inward for JointState {
     }
 }
 
-/// Points in a row, and behind the last one the last one again; with room for one point only, the
-/// last one.
+/// The points in order; the last one is repeated to fill the room. With room for one point only,
+/// the last one.
 impl Inward for JointTrajectory {
     fn heard(self, wanted: &Wanted) -> Result<Heard, Refused> {
         let order = Order::of(wanted, &self.joint_names)?;

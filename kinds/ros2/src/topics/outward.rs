@@ -19,7 +19,7 @@ use crate::session::{Session, TopicWriter};
 pub(crate) struct OutwardType {
     /// What the spec calls it.
     pub(crate) name: &'static str,
-    /// Its parts that are numbers; of a picture none.
+    /// Its parts that are numbers; a picture has none.
     pub(crate) slots: &'static [Slot],
     /// Its definition.
     pub(crate) definition: &'static Definition,
@@ -50,22 +50,22 @@ pub(crate) const OUTWARD: &[OutwardType] = &[
     row::<Image>("sensor_msgs/msg/Image", &[]),
 ];
 
-/// What stands in a message beside its numbers.
+/// What a message has beside its numbers.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Labels {
-    /// Of the joints.
+    /// Names of the joints.
     pub(crate) names: Vec<String>,
-    /// In which all is given.
+    /// The frame in which all values are given.
     pub(crate) frame_id: String,
-    /// Which a transform leads to.
+    /// The frame that a transform leads to.
     pub(crate) child_frame_id: String,
 }
 
-/// What goes out.
+/// What is published.
 pub(crate) enum Content {
-    /// For each slot its numbers; none if nothing stands for it.
+    /// For each slot its numbers; empty if no field stands for it.
     Numbers(Vec<Vec<f64>>),
-    /// A picture; its header is filled in.
+    /// A picture; its header is filled in later.
     Picture(Image),
 }
 
@@ -77,7 +77,7 @@ pub(crate) trait Outward: RosMessage + Serialize + Send + 'static {
 
 /// Where messages go out.
 pub(crate) trait Outlet: Send {
-    /// Sends one. Whether there was room for it.
+    /// Sends one message. Returns whether there was room for it.
     ///
     /// # Errors
     /// The network has failed.
@@ -101,7 +101,7 @@ fn open<M: Outward>(
 /// The time now, as ROS writes it.
 pub(crate) fn now() -> Time {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    // A clock past 2038 has no time in ROS.
+    // ROS cannot write a time after 2038.
     Time { sec: i32::try_from(now.as_secs()).unwrap_or(i32::MAX), nanosec: now.subsec_nanos() }
 }
 
@@ -117,7 +117,7 @@ pub(crate) enum Unfit {
 /// The numbers of a message of the graph.
 ///
 /// # Errors
-/// They cannot be shown to anybody.
+/// They are not fit to be published.
 pub(crate) fn numbers(
     mapping: &Mapping,
     slots: &[Slot],
@@ -143,19 +143,19 @@ fn header(labels: &Labels, stamp: Time) -> Header {
     Header { stamp, frame_id: labels.frame_id.clone() }
 }
 
-/// The numbers of the slots; a bug of the table if there are others.
+/// The numbers of the slots; any other content is a bug of the table.
 fn slots<const N: usize>(content: Content) -> [Vec<f64>; N] {
     let Content::Numbers(numbers) = content else { panic!("a picture where numbers were meant") };
     numbers.try_into().expect("as many as the type has slots")
 }
 
-/// Without a field for it: at the origin, at rest.
+/// At the origin, or at rest, if no field stands for it.
 fn vector(numbers: &[f64]) -> Vector3 {
     let &[x, y, z] = numbers else { return Vector3::default() };
     Vector3 { x, y, z }
 }
 
-/// Without a field for it: not turned.
+/// Not turned, if no field stands for it.
 fn rotation(numbers: &[f64]) -> Quaternion {
     let &[x, y, z, w] = numbers else { return Quaternion { w: 1.0, ..Quaternion::default() } };
     Quaternion { x, y, z, w }

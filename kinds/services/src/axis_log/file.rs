@@ -10,24 +10,24 @@ use sinew_robot::ethercat::DRIVES;
 use sinew_robot::ethercat::cia402::DriveState;
 use sinew_robot::messages::{AxisFeedback, FEEDBACK_VALID};
 
-/// Longer than any line of ours: the end of the last whole line is looked for that far back.
+/// Longer than any line of a log: the end of the last whole line is searched this far back.
 const LINE_BYTES_MAX: u64 = 1024;
 
 /// A log that is open.
 pub(super) struct LogFile {
     path: PathBuf,
     out: BufWriter<File>,
-    /// The line under way: it reaches the file whole.
+    /// The current line; it is written to the file as a whole.
     line: Vec<u8>,
-    /// What the last line said of the axes when the log was opened; empty without one.
+    /// What the last line said of the axes when the log was opened; empty if there was no line.
     last: Vec<u8>,
 }
 
 impl LogFile {
-    /// Opens the log behind `path`, or begins it; and which of the two, in words.
+    /// Opens the log at `path`, or begins a new one; also returns which of the two, in words.
     ///
     /// # Errors
-    /// It cannot be written, is something else than our log, or somebody else writes it.
+    /// It cannot be written, is not an axis log, or another process writes it.
     pub(super) fn open(path: &Path) -> Result<(LogFile, &'static str), Fault> {
         let wrong = |error: io::Error| cannot_write(path, &error);
         let mut file =
@@ -97,10 +97,10 @@ fn cannot_write(path: &Path, error: &io::Error) -> Fault {
     fault!("cannot write '{path}': {error}; correct that, or name another file")
 }
 
-/// What a file holds.
+/// The contents of a file.
 enum There {
     Nothing,
-    /// A log: so many bytes of whole lines, and what the last one says of the axes.
+    /// A log: the bytes of its whole lines, and what the last line says of the axes.
     Log {
         whole_bytes: u64,
         last: Vec<u8>,
@@ -129,7 +129,7 @@ fn what_is_there(file: &mut File) -> io::Result<There> {
     Ok(There::Log { whole_bytes: from + end.len() as u64, last: axes_of_last(&end).to_vec() })
 }
 
-/// Of the last line, all but time and number.
+/// The last line without its time and number.
 fn axes_of_last(lines: &[u8]) -> &[u8] {
     let before = lines.split_last().map_or(lines, |(_newline, before)| before);
     let start = before.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
@@ -148,7 +148,7 @@ fn header() -> Vec<u8> {
     format!("time_unix_ms,message,target{positions}{velocities}{states},valid\n").into_bytes()
 }
 
-/// What a line says of the axes, from the comma before it to the end.
+/// The part of a line about the axes, from the comma before it to the end.
 fn write_axes(line: &mut Vec<u8>, message: &AxisFeedback) -> io::Result<()> {
     write!(line, ",{}", message.sequence)?;
     for position_rad in message.position_rad {

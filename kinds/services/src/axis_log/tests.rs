@@ -1,4 +1,4 @@
-//! Tests of the axis log without a run around it.
+//! Tests of the axis log without a run.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use super::*;
 
-/// A file that is not there, in a folder that goes with the test.
+/// The path of a file that does not exist yet, in a folder that is removed with the test.
 fn place() -> (TempDir, PathBuf) {
     let folder = tempfile::tempdir().expect("a folder for the test");
     let path = folder.path().join("axes.csv");
@@ -33,7 +33,7 @@ fn feedback() -> AxisFeedback {
     message
 }
 
-/// Valid, and operational too.
+/// Valid, and also operational.
 const FEEDBACK_VALID_AND_MORE: u32 = 3;
 
 /// The numbers of the messages that have lines.
@@ -113,7 +113,8 @@ fn what_the_link_still_holds_is_caught_up_on_without_a_line_twice() {
         text.lines().skip(1).filter_map(target).collect::<Vec<_>>()
     };
     assert_eq!(targets(&path), ["100", "110", "120", "130", "140"]);
-    // Nothing of it is in the log: another run, or away for too long.
+    // None of these messages is in the log: they are from another run, or the service was away too
+    // long.
     let later: Vec<_> = (300..=311).map(|sequence| (7, message(sequence))).collect();
     open(&path, 10).catch_up(0, &later).expect("writes");
     assert_eq!(targets(&path)[5..], ["300", "310"]);
@@ -145,7 +146,7 @@ fn a_file_of_somebody_else_is_left_as_it_is() {
         assert!(why.contains("is not an axis log of this version; name another file"), "{why}");
         assert_eq!(fs::read_to_string(&path).expect("the file"), text);
     }
-    // It begins as a log does, and no line ends where one must.
+    // It begins like a log, but no line ends within the longest allowed length.
     drop(fs::remove_file(&path));
     drop(open(&path, 1));
     let strange = fs::read_to_string(&path).expect("the log") + &"x".repeat(5000);

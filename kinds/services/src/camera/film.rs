@@ -11,10 +11,10 @@ use super::image::{POINTS_LEN, PixelRow, ROW_LEN};
 use super::jpeg;
 use super::source::{FrameSource, Shot};
 
-/// Most bytes of a frame: its points take less without any coding, so more is a mistake.
+/// Most bytes of a frame: even its uncoded points take less, so more is an error.
 const FRAME_BYTES_MAX: u64 = 1 << 20;
 
-/// Markers of JPEG (ITU-T T.81, annex B): a picture begins, it ends, coded points begin.
+/// Markers of JPEG (ITU-T T.81, annex B): start of a picture, its end, start of coded points.
 const BEGIN: u8 = 0xd8;
 const END: u8 = 0xd9;
 const SCAN: u8 = 0xda;
@@ -24,22 +24,22 @@ pub(super) struct Film {
     path: PathBuf,
     repeats: bool,
     file: BufReader<File>,
-    /// The frame that was read last, from 1, and where it begins in the file.
+    /// The frame that was read last, from 1, and the place in the file where it begins.
     number: u64,
     at: u64,
     jpeg: Vec<u8>,
-    /// It was read and not yet shown.
+    /// Whether it was read and not yet shown.
     is_next: bool,
     points: Vec<u8>,
 }
 
 impl Film {
-    /// Opens a film and looks at its first frame. `repeats`: after the last one it begins again.
+    /// Opens a film and reads its first frame. `repeats`: after the last frame it begins again.
     pub(super) fn open(path: &Path, repeats: bool) -> Result<Film, Fault> {
         let unread = |what: &dyn Display| {
             fault!("{}: {what}; give a Motion JPEG file in 'file'", path.display())
         };
-        // Asked for before it is opened: opening a pipe waits for its writer.
+        // Checked before the file is opened, because opening a pipe waits for its writer.
         if !fs::metadata(path).map_err(|error| unread(&error))?.is_file() {
             return Err(unread(&"is not a regular file"));
         }
@@ -61,7 +61,7 @@ impl Film {
         Ok(())
     }
 
-    /// Reads the next frame; `false`: there is none.
+    /// Reads the next frame; `false` if there is none.
     fn read(&mut self) -> Result<bool, Fault> {
         self.at = self.file.stream_position().map_err(|error| self.bad(&error))?;
         match self.file.fill_buf().map(<[u8]>::is_empty) {
@@ -81,7 +81,7 @@ impl Film {
         jpeg::decode(&self.jpeg, &mut self.points).map_err(|what| self.bad(&what))
     }
 
-    /// What is wrong with a frame, and what to change.
+    /// The error of a frame, and what to change.
     fn bad(&self, what: &dyn Display) -> Fault {
         let Film { path, number, at, .. } = self;
         fault!(
@@ -118,7 +118,7 @@ impl FrameSource for Film {
     }
 }
 
-/// Cuts a JPEG out of a file that goes on behind it.
+/// Cuts a JPEG out of a file that continues after it.
 struct Cut<'a, R> {
     file: Take<R>,
     jpeg: &'a mut Vec<u8>,
@@ -147,7 +147,8 @@ impl<R: BufRead> Cut<'_, R> {
         }
     }
 
-    /// The marker behind coded points. These have 0xff too: a zero follows, or a restart marker.
+    /// The marker after coded points. These may contain 0xff too, followed by a zero or a restart
+    /// marker.
     fn scan(&mut self) -> Result<u8, String> {
         loop {
             self.file.read_until(0xff, self.jpeg).map_err(|error| error.to_string())?;
@@ -158,7 +159,7 @@ impl<R: BufRead> Cut<'_, R> {
         }
     }
 
-    /// What follows a 0xff; more of these may stand between.
+    /// The byte after 0xff; further 0xff may come before it.
     fn code(&mut self) -> Result<u8, String> {
         loop {
             match self.byte()? {

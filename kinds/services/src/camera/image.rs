@@ -1,5 +1,5 @@
-//! The frames of a camera: pictures of one size in red, green and blue, written row by row where
-//! their link keeps them.
+//! The frames of a camera: pictures of one size in red, green and blue, written row by row into the
+//! memory of their link.
 
 use sinew_media::{PictureHead, PixelFormat};
 use sinew_runtime::service::Claim;
@@ -10,19 +10,19 @@ pub const WIDTH: usize = 640;
 pub const HEIGHT: usize = 480;
 /// Bytes of a row: red, green, blue of each point, from the left.
 pub const ROW_LEN: usize = 3 * WIDTH;
-/// Bytes of its points, row by row from the top.
+/// Bytes of a frame's points, row by row from the top.
 pub const POINTS_LEN: usize = ROW_LEN * HEIGHT;
 
 /// A row of points.
 pub type PixelRow = [u8; ROW_LEN];
 
-/// What a frame with this number says of itself, taken at this time.
+/// The head of the frame with this number, taken at this time.
 ///
 /// # Panics
-/// Never: a frame fits a picture.
+/// Never: a frame fits into a picture.
 pub fn head(number: u64, time_ns: u64) -> PictureHead {
     let (width, height) = (WIDTH as u32, HEIGHT as u32);
-    // It belongs where it was taken: frames follow each other also in another life.
+    // Its position is the time at which it was taken: so frames stay in order over several lives.
     let times = PictureHead { number, time_ns, position_ns: time_ns, ..PictureHead::default() };
     let head = PictureHead { width, height, ..times };
     head.packed(PixelFormat::Rgb24).expect("a frame fits a picture")

@@ -1,4 +1,4 @@
-//! The frames of cameras and films that are JPEGs.
+//! Decodes frames of cameras and films that are JPEGs.
 
 use zune_core::bytestream::ZCursor;
 use zune_core::colorspace::ColorSpace;

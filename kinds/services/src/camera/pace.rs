@@ -5,7 +5,7 @@
 pub(super) struct Pace {
     period_ns: u64,
     due_ns: u64,
-    /// Of the frame that was due last.
+    /// Number of the frame that was due last.
     number: u64,
     missed: u64,
 }
@@ -16,12 +16,12 @@ impl Pace {
         Pace { period_ns: 1_000_000_000 / rate_hz, due_ns: now_ns, number: 0, missed: 0 }
     }
 
-    /// How long until the next frame is due; 0 if it is.
+    /// Time until the next frame is due; 0 if it is due.
     pub(super) fn left_ns(&self, now_ns: u64) -> u64 {
         self.due_ns.saturating_sub(now_ns)
     }
 
-    /// Goes on to the frame that is due now and gives its number. Frames whose whole period has
+    /// Goes on to the frame that is due now and returns its number. Frames whose whole period has
     /// passed are missed: they are counted, and never made up for.
     pub(super) fn go_on(&mut self, now_ns: u64) -> u64 {
         let missed = now_ns.saturating_sub(self.due_ns) / self.period_ns;

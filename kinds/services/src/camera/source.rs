@@ -1,4 +1,4 @@
-//! Where frames come from. A camera that Sinew does not know is a type that implements
+//! Sources of frames. For a camera that Sinew does not know, write a type that implements
 //! [`FrameSource`], a [`Kind`](sinew_core::catalogue::Kind) with the ports of
 //! [`INFO`](super::INFO), and a [`Camera`](super::Camera) made with both.
 
@@ -7,20 +7,20 @@ use sinew_robot::kinematics::Joints;
 
 use super::image::PixelRow;
 
-/// What is known of a frame before it is there.
+/// What is known of a frame before it is taken.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Shot {
     /// When it is taken, monotonic ns.
     pub time_ns: u64,
     /// Its number, as in `PictureHead::number`.
     pub number: u64,
-    /// When a pose was heard last, monotonic ns; before the first one, when the camera began.
+    /// Time of the last pose, monotonic ns; before the first one, the camera's start.
     pub pose_ns: u64,
 }
 
-/// A source of frames. A fault ends the camera's domain, which comes back by its restart policy.
+/// A source of frames. A fault ends the camera's domain, which is restarted by its restart policy.
 pub trait FrameSource: Send {
-    /// Once, before the first frame: opens and prepares what takes its time.
+    /// Called once, before the first frame: opens and prepares what takes time.
     ///
     /// # Errors
     /// Why there can be no frames, and what to change.
@@ -28,10 +28,11 @@ pub trait FrameSource: Send {
         Ok(())
     }
 
-    /// The joints stand at these angles, all finite.
+    /// The joints are at these angles, all finite.
     fn moved(&mut self, _time_ns: u64, _joints: &Joints) {}
 
-    /// Asked before each frame: whether there are no more. Then the camera's work is done.
+    /// Called before each frame: returns whether there are no more frames. The camera then ends
+    /// successfully.
     ///
     /// # Errors
     /// As for [`FrameSource::frame`].
@@ -39,15 +40,15 @@ pub trait FrameSource: Send {
         Ok(false)
     }
 
-    /// Takes a frame and hands out each row (0 is the top), once. May wait for a device, but not
-    /// as long as a heartbeat may take.
+    /// Takes a frame and passes each row (0 is the top) to `put` once. May wait for a device, but
+    /// less than the limit of the heartbeat.
     ///
     /// # Errors
-    /// The device is gone or talks nonsense; no row counts then.
+    /// The device is gone or sends invalid data; none of the rows is valid then.
     fn frame(&mut self, shot: &Shot, put: &mut dyn FnMut(usize, &PixelRow)) -> Result<(), Fault>;
 
-    /// There is no room for the frame that is due: takes it and forgets it, so that the next one
-    /// will not be an old one.
+    /// Called if there is no room for the frame that is due: takes and drops the frame, so that the
+    /// next one is not an old one.
     ///
     /// # Errors
     /// As for [`FrameSource::frame`].

@@ -1,4 +1,4 @@
-//! The camera that needs none: a picture of the arm as its drives say that it stands.
+//! The camera without a device: draws the arm in the pose that its drives report.
 //!
 //! The arm is made of round tubes, drawn in slices, the farthest first. The room around it is
 //! painted once.
@@ -26,34 +26,34 @@ use self::words::Label;
 use super::image::{HEIGHT, PixelRow, ROW_LEN, WIDTH};
 use super::source::{FrameSource, Shot};
 
-/// The flange's path and its place now, words, and words that warn.
+/// The colours of the flange's path and place, of words, and of warnings.
 const TRACK: [u8; 3] = [96, 224, 255];
 const WORDS: [u8; 3] = [226, 233, 242];
 const WARNING: [u8; 3] = [255, 196, 84];
 
 /// The arm's shadow, and how much it covers.
 const SHADOW: ([u8; 3], f32) = ([8, 10, 14], 0.42);
-/// The glow of the path and its core: how wide, points, and how much they cover.
+/// The glow of the path and its core: width in points, and how much they cover.
 const STROKES: [(f32, f32); 2] = [(7.0, 0.16), (2.4, 1.0)];
 /// Radius of the mark where the flange is, points.
 const MARK: f32 = 4.0;
 
-/// A pose is missed once there was none for so long, ns.
+/// The pose counts as missing if none came for this long, ns.
 const MISSED_NS: u64 = 1_000_000_000;
 
-/// The picture's maker.
+/// Draws the pictures.
 pub struct Synthetic {
     chain: KinematicChain,
     tubes: Vec<Tube>,
     view: Pinhole,
-    /// Without the arm.
+    /// The room without the arm.
     room: Pixmap,
     picture: Pixmap,
     track: Track,
     joints: Joints,
 }
 
-/// What hides others and is hidden.
+/// Something that can hide other things and be hidden.
 enum Layer<'a> {
     Slice(&'a Tube, usize),
     Piece(&'a Piece),
@@ -61,10 +61,10 @@ enum Layer<'a> {
 }
 
 impl Synthetic {
-    /// A picture of the arm in this file, which stands at `joints` until something else is heard.
+    /// Draws the arm in this file, which is at `joints` until another pose comes.
     ///
     /// # Errors
-    /// If the file cannot be read or describes no arm that fits.
+    /// If the file cannot be read or does not describe a suitable arm.
     pub fn new(arm: &Path, joints: Joints) -> Result<Synthetic, Fault> {
         let chain = KinematicChain::read(arm)?;
         let blank = Pixmap::new(WIDTH as u32, HEIGHT as u32).expect("a frame has points");
@@ -114,7 +114,7 @@ impl Synthetic {
 }
 
 impl Layer<'_> {
-    /// The farthest comes first.
+    /// A key that puts the farthest first.
     fn order(&self, view: &Pinhole) -> std::cmp::Reverse<u32> {
         let middle = match self {
             Layer::Slice(tube, slice) => tube.middle(*slice),

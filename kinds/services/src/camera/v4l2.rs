@@ -18,28 +18,28 @@ use super::yuyv::{YUYV_ROW_LEN, to_rgb};
 
 /// Frames that the driver may hold: one being filled, one being read, one ready.
 const BUFFERS: u32 = 3;
-/// How long the first frame may take: many cameras warm up.
+/// How long the first frame may take: many cameras need time to warm up.
 const FIRST: Duration = Duration::from_secs(3);
-/// How long a frame may take, at the least heartbeat of a service.
+/// How long a further frame may take: less than the shortest heartbeat limit of a service.
 const NEXT: Duration = Duration::from_millis(400);
 
-/// Torn JPEGs one after the other: one comes with a bad moment of the bus, more are a bad camera.
+/// Most damaged JPEGs in a row: one can be a short disturbance of the bus, more mean a bad camera.
 const TORN_MAX: usize = 4;
 
-/// EBUSY and ENODEV, which the standard library has no kind for.
+/// EBUSY and ENODEV; the standard library has no error kind for them.
 const BUSY: i32 = 16;
 const GONE: i32 = 19;
 
-/// How the points of a frame are coded.
+/// The coding of a frame's points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Coding {
     Yuyv,
     Rgb,
-    /// Each frame is a JPEG: many cameras reach their rate only so.
+    /// Each frame is a JPEG: many cameras reach their rate only with these.
     Jpeg,
 }
 
-/// In the order in which they are asked for: what takes the least work comes first.
+/// In the order in which they are requested: the cheapest to read comes first.
 const CODINGS: [(Coding, [u8; 4]); 3] =
     [(Coding::Rgb, *b"RGB3"), (Coding::Yuyv, *b"YUYV"), (Coding::Jpeg, *b"MJPG")];
 
@@ -55,7 +55,7 @@ struct Open {
     coding: Coding,
     /// Bytes from one row to the next.
     stride: usize,
-    /// Of a frame that was a JPEG.
+    /// The points of a frame that came as a JPEG.
     points: Vec<u8>,
 }
 
@@ -67,10 +67,10 @@ impl V4l2 {
     fn opened(&self) -> Result<Open, Fault> {
         let said = |error| trouble(&self.device, &error);
         let device = Device::with_path(&self.device).map_err(said)?;
-        // Asked for first, because it tells a camera from any other file.
+        // Requested first, because it distinguishes a camera from any other file.
         device.query_caps().map_err(said)?;
         let (coding, format) = self.format(&device)?;
-        // A driver that knows no rates has one of its own; then frames come as it likes.
+        // A driver without rates has a rate of its own; frames then come at that rate.
         let _ = device.set_params(&Parameters::with_fps(self.rate_hz));
         let stream = Stream::with_buffers(&device, Type::VideoCapture, BUFFERS).map_err(said)?;
         let stride = (format.stride as usize).max(row_len(coding));
@@ -96,7 +96,7 @@ impl V4l2 {
     }
 }
 
-/// Whether the driver gives what was asked for; it may change what it cannot give.
+/// Whether the driver gives what was requested; it may change what it cannot give.
 fn is_met(asked: &Format, got: &Format) -> bool {
     (got.width, got.height, got.fourcc) == (asked.width, asked.height, asked.fourcc)
 }
@@ -108,7 +108,7 @@ fn row_len(coding: Coding) -> usize {
     }
 }
 
-/// What went wrong with a device, and what to change.
+/// The error of a device, and what to change.
 fn trouble(device: &str, error: &io::Error) -> Fault {
     let remedy = match (error.kind(), error.raw_os_error()) {
         (ErrorKind::NotFound, _) => "plug it in, or name the right one in 'device'",

@@ -1,4 +1,4 @@
-//! Points as cameras send them: YUYV 4:2:2 to red, green and blue.
+//! Converts points from YUYV 4:2:2, which cameras send, to red, green and blue.
 
 use super::image::{PixelRow, ROW_LEN, WIDTH};
 
@@ -16,7 +16,7 @@ pub(super) fn to_rgb(yuyv: &[u8; YUYV_ROW_LEN]) -> PixelRow {
     row
 }
 
-/// BT.601 in whole numbers, 256 for 1.
+/// BT.601 in integer arithmetic, where 256 means 1.
 fn rgb(luma: u8, blue: u8, red: u8) -> [u8; 3] {
     let luma = 298 * (i32::from(luma) - 16);
     let (blue, red) = (i32::from(blue) - 128, i32::from(red) - 128);

@@ -9,13 +9,14 @@ use urdf_rs::{JointType, Robot};
 
 use super::protocol::{Arm, Joint};
 
-/// Largest URDF that is read, bytes: far above any arm without meshes, far below a mistake.
+/// Largest URDF that is read, bytes: far larger than any arm without meshes; a larger file is a
+/// mistake.
 const URDF_BYTES_MAX: u64 = 1 << 20;
 
 /// Reads an arm.
 ///
 /// # Errors
-/// If the file cannot be read, or is no URDF of a serial chain.
+/// If the file cannot be read, or is not a URDF of a serial chain.
 pub(super) fn read(path: &Path) -> Result<Arm, Fault> {
     let shown = path.display();
     let mut text = String::new();
@@ -32,7 +33,7 @@ pub(super) fn read(path: &Path) -> Result<Arm, Fault> {
     chain(&robot).map_err(|error| fault!("{shown}: {error}"))
 }
 
-/// The joints from the base to the end, each on the one before it.
+/// The joints from the base to the end, each relative to the one before it.
 fn chain(robot: &Robot) -> Result<Arm, Fault> {
     let is_child = |link: &str| robot.joints.iter().any(|joint| joint.child.link == link);
     let mut roots = robot.links.iter().filter(|link| !is_child(&link.name));
@@ -52,7 +53,7 @@ fn chain(robot: &Robot) -> Result<Arm, Fault> {
             }
         };
         joints.push(convert(joint)?);
-        // A chain visits each joint once: a longer one is a ring.
+        // A chain visits each joint once: a longer one is a loop.
         if joints.len() > robot.joints.len() {
             return Err(fault!("its joints form a ring; expected a chain from base to end"));
         }

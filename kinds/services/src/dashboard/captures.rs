@@ -1,4 +1,4 @@
-//! The captures that scopes show, for who wants them as files.
+//! The captures that scopes show, for download as files.
 
 use std::collections::BTreeMap;
 use std::io::Cursor;
@@ -9,7 +9,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::protocol::scope::FILE_NUMBERS_MAX;
 
-/// Files that are made or taken at the same time: each has some 30 MB until its taker has it all.
+/// Files that may be made or sent at the same time: each takes some 30 MB until it is sent.
 const FILES_MAX: usize = 2;
 
 /// The captures that are shown, by the keys of their scopes.
@@ -25,31 +25,31 @@ impl Default for Captures {
 }
 
 impl Captures {
-    /// Scope `key` shows this now.
+    /// Scope `key` shows this capture now.
     pub(super) fn put(&self, key: u64, capture: &Arc<Capture>) {
-        // Nobody panics while it is locked.
+        // Nothing panics while it is locked.
         let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
         shown.insert(key, Arc::clone(capture));
     }
 
-    /// Forgets those of scopes that are closed.
+    /// Removes the captures of closed scopes.
     pub(super) fn keep(&self, is_kept: impl Fn(u64) -> bool) {
-        // As above.
+        // Nothing panics while it is locked.
         let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
         shown.retain(|key, _| is_kept(*key));
     }
 
-    /// The capture that scope `key` shows, as a file that ends so: `csv` or `mcap`. Takes a second
-    /// or so for a long one. The permit is to be kept as long as the bytes are.
+    /// The capture that scope `key` shows, as a file with this extension: `csv` or `mcap`. Takes a
+    /// second or so for a long one. The permit must be kept as long as the bytes are.
     ///
     /// # Errors
-    /// There is none, it is too long, or too many others are on their way.
+    /// There is none, it is too long, or too many other files are being sent.
     pub(super) fn file(
         &self,
         key: u64,
         end: &str,
     ) -> Result<(Vec<u8>, OwnedSemaphorePermit), String> {
-        // As above.
+        // Nothing panics while it is locked.
         let shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
         let capture = shown.ok_or("this scope shows no capture; open the page again")?;
         let numbers: usize = capture.traces.iter().map(|trace| trace.values.len()).sum();

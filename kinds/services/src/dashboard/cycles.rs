@@ -1,5 +1,5 @@
-//! The cycles of the core, as they come: what moved since the last frame, what they cost, when the
-//! brakes closed.
+//! The cycles of the core, as they come: what moved since the last frame, what the cycles cost, and
+//! when the brakes closed.
 
 use std::ops::Range;
 
@@ -18,24 +18,24 @@ use super::protocol::{
     FLAG_WITHOUT_INPUT, Hello, StopTimes, ThreadFigures, TimeFigures,
 };
 
-/// The signal that says of each axis whether its brake is closed, and the word that says so.
+/// The signal that says of each axis whether its brake is closed, and the word for closed.
 const BRAKE: (&str, &str) = ("brake", "closed");
 
-/// Points of the path between two frames; more come only to a service that was held up, and then
-/// the oldest are of no use.
+/// Most points of the path between two frames; more come only to a service that was delayed, and
+/// then the oldest are of no use.
 const POINTS_MAX: usize = 4096;
 
 /// All threads of the core.
 pub(super) struct Cycles {
     clock: Clock,
     threads: Vec<Thread>,
-    /// The signals of all threads as they were last.
+    /// The last signals of all threads.
     pub(super) signals: Vec<f64>,
-    /// Where the traced place stands: thread, and elements of the signals.
+    /// The signals of the traced place: the thread, and the elements.
     path: Option<(usize, Range<usize>)>,
     points: Vec<[f64; 3]>,
     brakes: Vec<Brake>,
-    /// For each link the messages that the records of its writer showed; `None` for the others.
+    /// For each link the messages that the records of its writer showed; `None` for other links.
     pub(super) written: Vec<Option<u64>>,
     pub(super) ports: Ports,
 }
@@ -47,12 +47,12 @@ struct Thread {
     timed: bool,
     /// Its part of the signals.
     signals: Range<usize>,
-    /// Whose figures these are: how often the core had been started anew.
+    /// The life of the core that the figures belong to: how often it had been started again.
     life: u32,
     costs: ThreadCosts,
-    /// What came of it since the last frame.
+    /// The thread's motion since the last frame.
     motion: ThreadMotion,
-    /// For each tap the links that its port writes.
+    /// For each tap the links to which its port writes.
     links: Vec<Vec<usize>>,
 }
 
@@ -61,13 +61,12 @@ struct Brake {
     thread: usize,
     elements: Range<usize>,
     closed: f64,
-    /// Start of the first cycle that found all of them closed, and since then none did not;
-    /// monotonic ns.
+    /// Start of the first cycle since which all of them are closed; monotonic ns.
     closed_ns: Option<u64>,
 }
 
 impl Cycles {
-    /// None yet, of a core that had been started anew so often.
+    /// No cycles yet; the core had been started again `life` times.
     pub(super) fn new(plan: &Plan, clock: Clock, life: u32, hello: &Hello) -> Cycles {
         let thread = |(at, id)| Thread::new(plan, id, life, signals_of(hello, at));
         let elements = |at: usize| {
@@ -94,7 +93,7 @@ impl Cycles {
         }
     }
 
-    /// Takes all cycles since the last call, and hands them on.
+    /// Takes all cycles since the last call, and passes them on.
     pub(super) fn read(&mut self, watch: &mut Watch, mut hand_on: impl FnMut(ThreadId, &Record)) {
         watch.read(&mut |id, record| {
             hand_on(id, record);
@@ -131,8 +130,8 @@ impl Cycles {
         }
     }
 
-    /// What moved since the last call, for each thread; the points of the path. `lost` knows how
-    /// many cycles of a thread were not seen.
+    /// What moved since the last call, for each thread, and the points of the path. `lost` gives
+    /// the number of cycles of a thread that were not seen.
     pub(super) fn take_motion(
         &mut self,
         lost: impl Fn(ThreadId) -> u64,
@@ -146,7 +145,7 @@ impl Cycles {
         self.threads.iter().any(|thread| thread.motion.flags & FLAG_STOPPING != 0)
     }
 
-    /// The figures of each thread; `lost` as above.
+    /// The figures of each thread; `lost` as for [`Cycles::take_motion`].
     pub(super) fn figures(&self, lost: impl Fn(ThreadId) -> u64) -> Vec<ThreadFigures> {
         self.threads.iter().map(|thread| thread.costs.figures(lost(thread.id))).collect()
     }
@@ -162,7 +161,7 @@ impl Cycles {
         (0..plan.nodes.len()).map(times).collect()
     }
 
-    /// A stop that the supervisor has measured, with the time when the last brake closed.
+    /// A stop that the supervisor has measured, with the time at which the last brake closed.
     pub(super) fn stop(&self, stop: &StopStatus) -> StopTimes {
         let closed: Option<Vec<u64>> = self.brakes.iter().map(|brake| brake.closed_ns).collect();
         let closed_ns = closed.and_then(|all| all.into_iter().max());
@@ -177,7 +176,7 @@ impl Cycles {
     }
 }
 
-/// The elements that a thread has among all signals.
+/// The range of a thread's elements among all signals.
 fn signals_of(hello: &Hello, thread: usize) -> Range<usize> {
     let of_thread = hello.signals.iter().filter(|signal| signal.thread == thread);
     let first = of_thread.clone().next().map_or(0, |signal| signal.offset);
@@ -207,7 +206,7 @@ impl Thread {
     }
 
     fn add(&mut self, record: &Record, clock: Clock) {
-        // With each life of the core its figures begin again.
+        // Each life of the core begins with new figures.
         if record.life() != self.life {
             self.life = record.life();
             self.costs = ThreadCosts::new(self.nodes, self.timed);
@@ -221,7 +220,7 @@ impl Thread {
         motion.flags |= flags(record);
     }
 
-    /// What came of it since the last call.
+    /// The motion since the last call.
     fn take(&mut self, lost: u64) -> ThreadMotion {
         let count = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
         let next = ThreadMotion { cycle: self.motion.cycle, ..ThreadMotion::default() };

@@ -1,4 +1,4 @@
-//! The page with all its files in one, which needs no server.
+//! The page with all its files in one, so that it needs no server.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 
 use super::page;
 
-/// Scripts, by the names under which others import them; a page from disk has no places.
+/// Scripts, by the names under which others import them; a page from disk has no paths.
 const SCRIPTS: [(&str, &str); 3] =
     [("/shared.js", "./shared.js"), ("/drawing.js", "./drawing.js"), ("/app.js", "./app.js")];
 
-/// Whether this program has the page.
+/// Whether the page is part of this program.
 ///
 /// # Errors
 /// Why it was left out, and what to do.
@@ -22,7 +22,7 @@ pub(super) fn is_there() -> Result<(), String> {
 /// The page with a recording in it.
 ///
 /// # Errors
-/// As above; or the page is another than this knows, which is a bug.
+/// As for [`is_there`]; or the page has an unexpected form, which is a bug.
 pub(super) fn html(recording: &Value) -> Result<String, String> {
     is_there()?;
     let style = format!("<style>{}</style>", text("/app.css")?.replace("</", "<\\/"));
@@ -41,7 +41,7 @@ pub(super) fn html(recording: &Value) -> Result<String, String> {
         json!({"imports": imports}),
         bare("./app.js")
     );
-    // No text of a run ends the element that it stands in.
+    // A text of a run must not end the element that contains it.
     let recording = recording.to_string().replace('<', "\\u003c");
     let recording =
         format!("<script type=\"application/json\" id=\"recording\">{recording}</script>\n</body>");
@@ -60,7 +60,7 @@ pub(super) fn html(recording: &Value) -> Result<String, String> {
     })
 }
 
-/// What a script is called where there are no places.
+/// The name of a script where there are no paths.
 fn bare(name: &str) -> String {
     name.replace("./", "sinew/")
 }

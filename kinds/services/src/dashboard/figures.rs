@@ -1,4 +1,4 @@
-//! What the cycles cost, added up from their records.
+//! The cost of the cycles, summed up from their records.
 
 use sinew_control::status::LinkStatus;
 use sinew_core::clock::Clock;
@@ -7,23 +7,23 @@ use sinew_figures::Distribution;
 
 use super::protocol::{Histogram, HistogramInfo, LinkFigures, ThreadFigures, TimeFigures};
 
-/// Seven decades from 0.1 us, and what lies below and above.
+/// Seven decades from 0.1 us, and one bucket each for shorter and longer times.
 pub(super) const BUCKETS: HistogramInfo =
     HistogramInfo { lowest_us: 0.1, per_decade: 20, count: 7 * 20 + 2 };
 
-/// The figures of a thread in this life of the core: what it has counted, and the times of the
-/// cycles that were seen.
+/// The figures of a thread in this life of the core: its own counts, and the times of the cycles
+/// that were seen.
 pub(super) struct ThreadCosts {
     pub(super) totals: Totals,
     latency: Distribution,
-    /// Of a thread that the clock releases; others have no planned start.
+    /// Only for a thread that the clock releases; others have no planned start.
     jitter: Option<Distribution>,
     /// Execution times, in the order of its nodes.
     nodes: Vec<Distribution>,
 }
 
 impl ThreadCosts {
-    /// Of a thread with so many nodes, that the clock releases or not.
+    /// For a thread with this many nodes; `timed` says whether the clock releases it.
     pub(super) fn new(nodes: usize, timed: bool) -> ThreadCosts {
         ThreadCosts {
             totals: Totals::default(),
@@ -33,7 +33,8 @@ impl ThreadCosts {
         }
     }
 
-    /// Adds a cycle. One of a stop is none of the control loop.
+    /// Adds a cycle. Cycles of a stop do not belong to the control loop, so their times are left
+    /// out.
     pub(super) fn add(&mut self, record: &Record, clock: Clock) {
         self.totals = record.totals();
         if record.is_stopping() {
@@ -48,7 +49,7 @@ impl ThreadCosts {
         }
     }
 
-    /// As the page gets them.
+    /// The figures in the form that the page gets.
     pub(super) fn figures(&self, lost: u64) -> ThreadFigures {
         let Totals { cycles, overruns, skipped, .. } = self.totals;
         let (latency, jitter) = (histogram(&self.latency), self.jitter.as_ref().map(histogram));
@@ -71,7 +72,7 @@ pub(super) fn jitter_ns(record: &Record) -> u64 {
     record.start_ns().saturating_sub(record.release_ns())
 }
 
-/// As the page draws it.
+/// The histogram in the form that the page draws.
 fn histogram(values: &Distribution) -> Histogram {
     let mut counts = vec![0; BUCKETS.count];
     values.buckets().for_each(|(ns, count)| counts[bucket(ns)] += count);
@@ -99,23 +100,23 @@ fn times(values: &Distribution) -> TimeFigures {
     }
 }
 
-/// Links are counted over so long at least: looks may come in quick succession.
+/// Shortest time over which messages of links are counted: polls may follow each other quickly.
 const COUNTED_NS_MIN: u64 = 400_000_000;
 
-/// How fast links are written.
+/// The rates at which links are written.
 #[derive(Default)]
 pub(super) struct Rates {
-    /// Since when the messages under way are counted.
+    /// Start of the current count.
     since_ns: Option<u64>,
-    /// Messages written until then, of the links for which that is known.
+    /// Messages written until then, for the links for which that is known.
     written: Vec<Option<u64>>,
-    /// As they were last counted.
+    /// The results of the last count.
     per_s: Vec<Option<f64>>,
 }
 
 impl Rates {
-    /// The figures of all links at a moment. `seen` are messages that the records of the core show,
-    /// for links whose writer is in it.
+    /// The figures of all links at a moment. `seen` are the messages that the records of the core
+    /// show, for links with a writer in the core.
     pub(super) fn figures(
         &mut self,
         now_ns: u64,
@@ -148,7 +149,8 @@ impl Rates {
     }
 }
 
-/// Of what is known; both are read from memory that a core may have written anything to.
+/// The sum of the known values. Both are read from memory in which a core may have written
+/// anything.
 fn sum(a: Option<u64>, b: Option<u64>) -> Option<u64> {
     match (a, b) {
         (None, None) => None,
@@ -185,7 +187,7 @@ mod tests {
         rates.count(0, vec![Some(0), None]);
         rates.count(500_000_000, vec![Some(500), None]);
         assert_eq!(rates.per_s, [Some(1000.0), None]);
-        // A look right after says nothing new.
+        // A count shortly after another one gives nothing new.
         rates.count(501_000_000, vec![Some(550), Some(1)]);
         assert_eq!(rates.per_s, [Some(1000.0), None]);
         rates.count(1_500_000_000, vec![Some(1500), Some(3)]);

@@ -1,4 +1,4 @@
-//! The binary messages, byte by byte as the protocol says.
+//! The binary messages, byte by byte as the protocol defines them.
 
 use axum::body::Bytes;
 
@@ -24,7 +24,7 @@ pub(super) struct Motion<'a> {
     pub(super) sequence: u32,
     pub(super) now_ms: f64,
     pub(super) threads: &'a [ThreadMotion],
-    /// Of all threads, in order.
+    /// The signals of all threads, in order.
     pub(super) signals: &'a [f64],
     /// All points since the last frame.
     pub(super) path: &'a [[f64; 3]],
@@ -56,7 +56,7 @@ pub(super) fn motion(motion: &Motion<'_>) -> Bytes {
     bytes.into()
 }
 
-/// At most [`PATH_POINTS_MAX`] of the points, evenly, with the last one.
+/// At most [`PATH_POINTS_MAX`] of the points, evenly spaced, including the last one.
 fn thinned(points: &[[f64; 3]]) -> Vec<[f64; 3]> {
     let step = points.len().div_ceil(PATH_POINTS_MAX).max(1);
     let mut thinned: Vec<_> = points.iter().rev().step_by(step).copied().collect();

@@ -1,4 +1,4 @@
-//! What the page is told first: the graph, its threads and signals, the arm.
+//! The first message to the page: the graph, its threads and signals, the arm.
 
 use serde_json::json;
 use sinew_core::catalogue::{Direction, Kind};
@@ -14,13 +14,13 @@ use super::{COMMAND, IMAGE};
 
 /// The signal that moves an arm's joints: angles of the drives.
 const JOINTS: &str = "position_rad";
-/// The signal whose way is traced: place of the flange, x, y, z.
+/// The signal whose path is traced: place of the flange, x, y, z.
 const PATH: (&str, usize) = ("actual_m", 3);
 /// The planner's parameters that name paths, in the order of their numbers.
 const PATHS: [&str; 2] = ["path", "other_paths"];
 
-/// What the run of a plan is, made from `file`, as its node `name` tells it. Without such a node
-/// nobody can command, and there are no images.
+/// The description of a plan's run, made from `file`, for its node `name`. Without such a node
+/// there are no commands and no images.
 pub(super) fn hello(plan: &Plan, file: &str, arm: Option<Arm>, name: &str) -> Hello {
     let node = plan.nodes.iter().position(|node| node.name == name);
     let command = node.map(|node| End { node, port: COMMAND });
@@ -63,7 +63,7 @@ fn picture(plan: &Plan) -> serde_json::Value {
     let node = |at: usize| {
         let Node { name, kind, domain, .. } = &plan.nodes[at];
         let flow = plan.is_flow(at).then(|| if is_source(kind) { "source" } else { "node" });
-        // Tests, and what only these reach, do nothing in a run.
+        // Tests, and nodes that only tests reach, do nothing in a run.
         let runs = plan.domains[*domain].service().is_none_or(|row| row.nodes.contains(&at));
         json!({"name": name, "kind": kind.name, "domain": domain, "flow": flow, "runs": runs})
     };
@@ -88,7 +88,7 @@ fn picture(plan: &Plan) -> serde_json::Value {
     })
 }
 
-/// Whether flows begin in nodes of this kind: packets leave it, and none come in.
+/// Whether flows begin in nodes of this kind: packets leave them, and none come in.
 fn is_source(kind: &Kind) -> bool {
     let has = |way: Direction| kind.ports.iter().any(|it| it.is_flow() && it.direction == way);
     has(Direction::Out) && !has(Direction::In)

@@ -1,5 +1,5 @@
-//! What stands between the node's thread, which looks at the run, and the server's, which speaks
-//! to the viewers: neither ever waits for the other.
+//! Connects the node's thread, which polls the run, and the server's thread, which talks to the
+//! viewers: neither ever waits for the other.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -16,44 +16,44 @@ use super::captures::Captures;
 use super::protocol::scope::ScopeWanted;
 use super::protocol::{Hello, Text};
 
-/// Texts that a viewer may be behind: some ten seconds of them. One that is further behind is
-/// closed, for it would miss some.
+/// Texts by which a viewer may be behind: some ten seconds. A viewer that is further behind is
+/// closed, because it would miss some.
 const TEXTS_HELD: usize = 64;
 /// Events that a new viewer gets.
 const EVENTS_KEPT: usize = 200;
-/// Orders for the planner that wait for the node's thread; people give one in a second.
+/// Orders for the planner that may wait for the node's thread; people give about one a second.
 const WISHES_MAX: usize = 16;
-/// What viewers want of their scopes, likewise; a page sends some in a second.
+/// The same for orders to scopes; a page sends a few a second.
 const SCOPE_WISHES_MAX: usize = 64;
-/// What viewers see in place of the token: it stands in the address that is announced.
+/// Replaces the token for viewers: the token is in the address that is announced.
 const REDACTED: &str = "...";
 
-/// The place where both meet.
+/// The state that both threads share.
 pub(super) struct Hub {
     hello: Utf8Bytes,
-    /// Paths that can be chosen.
+    /// Number of paths that can be chosen.
     paths: usize,
     takes_commands: bool,
     pub(super) owner: Owner,
-    /// The bytes of messages, for all who are fast enough.
+    /// The bytes of messages, for all viewers that are fast enough.
     pub(super) motion: watch::Sender<Bytes>,
     pub(super) image: watch::Sender<Bytes>,
     pub(super) values: watch::Sender<Bytes>,
-    /// The last word, once it is said: viewers are told and closed.
+    /// The last word, once it is set: viewers are told and closed.
     pub(super) closing: watch::Sender<Option<Closing>>,
     /// Locked while a text is sent, so that a new viewer misses none and gets none twice.
     lasting: Mutex<Lasting>,
     wishes: Mutex<Vec<Wish>>,
     scope_wishes: Mutex<Vec<ScopeWish>>,
     pub(super) captures: Captures,
-    /// Viewers that have ever been here.
+    /// Number of viewers that have ever been here.
     seats: AtomicU64,
     viewers: AtomicUsize,
-    /// Those who want images, and values.
+    /// Numbers of viewers that want images, and values.
     wanting: [AtomicUsize; 2],
 }
 
-/// What a new viewer is told beside what comes.
+/// What a new viewer is told, in addition to what comes later.
 struct Lasting {
     texts: broadcast::Sender<Utf8Bytes>,
     status: Option<Utf8Bytes>,
@@ -61,60 +61,60 @@ struct Lasting {
     stop: Option<Utf8Bytes>,
     tunables: Option<Utf8Bytes>,
     events: VecDeque<Event>,
-    /// Events before those.
+    /// Number of events before those.
     missed: u64,
 }
 
 /// The last word to all viewers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Closing {
-    /// Of the WebSocket.
+    /// Close code of the WebSocket.
     pub(super) code: u16,
     pub(super) text: &'static str,
 }
 
 /// An order for the planner, on its way to the mailbox.
 pub(super) struct Wish {
-    /// Comes back with the answer.
+    /// Is repeated in the answer.
     pub(super) id: u64,
     /// One of `PLANNER_*`.
     pub(super) what: u32,
     /// Number of a path.
     pub(super) path: u32,
-    /// To whom the answer goes.
+    /// The viewer that gets the answer.
     pub(super) answers: Sender<Utf8Bytes>,
 }
 
-/// What a viewer asks of its scope.
+/// An order of a viewer to its scope.
 pub(super) enum ScopeAsk {
     Set(Box<ScopeWanted>),
     Arm(u64),
     Close(u64),
 }
 
-/// The same on its way to the node's thread.
+/// The order on its way to the node's thread.
 pub(super) struct ScopeWish {
-    /// Whose it is.
+    /// The viewer that it belongs to.
     pub(super) key: u64,
     pub(super) ask: ScopeAsk,
-    /// To whom the answer goes.
+    /// The viewer that gets the answer.
     pub(super) answers: Sender<Utf8Bytes>,
-    /// To whom the pictures go; without a receiver the viewer is gone.
+    /// The viewer that gets the pictures; without a receiver the viewer is gone.
     pub(super) pictures: watch::Sender<Utf8Bytes>,
 }
 
-/// A viewer's place; given back when dropped.
+/// A viewer's place; it is given back when dropped.
 pub(super) struct Seat<'a> {
     hub: &'a Hub,
-    /// No other viewer of this hub has it, or had.
+    /// Unique among all viewers that this hub has or had.
     pub(super) key: u64,
     wants: Wants,
 }
 
-/// What a viewer wants beside the rest: images, values of ports.
+/// What a viewer wants in addition to the rest: images, values of ports.
 pub(super) type Wants = [bool; 2];
 
-/// What a viewer follows.
+/// The messages that a viewer follows.
 pub(super) struct Feed {
     /// To be sent first.
     pub(super) greeting: Vec<Utf8Bytes>,
@@ -125,17 +125,17 @@ pub(super) struct Feed {
     pub(super) closing: watch::Receiver<Option<Closing>>,
 }
 
-/// Of whom the hub is.
+/// The node that owns the hub.
 pub(super) struct Owner {
-    /// What must come with an order.
+    /// The secret that must come with an order.
     pub(super) secret: String,
-    /// Who carries orders out.
+    /// Carries out orders.
     pub(super) supervisor: Supervisor,
     pub(super) viewers_max: usize,
 }
 
 impl Hub {
-    /// Without viewers.
+    /// A hub without viewers.
     pub(super) fn new(hello: &Hello, owner: Owner) -> Hub {
         let lasting = Lasting {
             texts: broadcast::Sender::new(TEXTS_HELD),
@@ -165,26 +165,26 @@ impl Hub {
         }
     }
 
-    /// Pages that look on. A count for this moment: it orders nothing.
+    /// Number of viewers. It is a momentary count and orders no other memory.
     pub(super) fn viewers(&self) -> usize {
         self.viewers.load(Relaxed)
     }
 
-    /// Whether somebody wants images. As above.
+    /// Whether a viewer wants images. A momentary count, as for [`Hub::viewers`].
     pub(super) fn wants_images(&self) -> bool {
         self.wanting[0].load(Relaxed) > 0
     }
 
-    /// Whether somebody wants the values of ports. As above.
+    /// Whether a viewer wants the values of ports. A momentary count, as for [`Hub::viewers`].
     pub(super) fn wants_values(&self) -> bool {
         self.wanting[1].load(Relaxed) > 0
     }
 
-    /// Says something to all viewers, and to those who come later.
+    /// Sends a text to all viewers, and to those who come later.
     pub(super) fn show(&self, text: &Text<'_>) {
         let json = self.encode(text);
         let mut lasting = self.lasting();
-        // Nobody looks: then there is nothing to be done.
+        // Without viewers there is nothing to be done.
         let _ = lasting.texts.send(json.clone());
         match text {
             Text::Status { .. } => lasting.status = Some(json),
@@ -196,7 +196,7 @@ impl Hub {
         }
     }
 
-    /// Nobody looks on: what was shown last would be old when somebody comes.
+    /// Called without viewers: forgets what would be out of date when the next one comes.
     pub(super) fn forget(&self) {
         let mut lasting = self.lasting();
         (lasting.status, lasting.figures) = (None, None);
@@ -211,7 +211,7 @@ impl Hub {
         (taken < self.owner.viewers_max).then_some(seat)
     }
 
-    /// What there is to see from now on.
+    /// A feed of everything from now on.
     pub(super) fn view(&self) -> Feed {
         let lasting = self.lasting();
         let (first, _) = lasting.events.as_slices();
@@ -243,7 +243,7 @@ impl Hub {
             let (path, paths) = (wish.path, self.paths);
             return Err(format!("there is no path {path}, expected less than {paths}"));
         }
-        // Nobody panics while it is locked.
+        // Nothing panics while it is locked.
         let mut wishes = self.wishes.lock().unwrap_or_else(PoisonError::into_inner);
         if wishes.len() >= WISHES_MAX {
             return Err(format!("{WISHES_MAX} orders wait already; try again"));
@@ -254,16 +254,16 @@ impl Hub {
 
     /// The orders for the planner since the last call.
     pub(super) fn take_wishes(&self) -> Vec<Wish> {
-        // As above.
+        // Nothing panics while it is locked.
         std::mem::take(&mut *self.wishes.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Puts what a viewer wants of its scope where the node's thread finds it.
+    /// Puts a viewer's order to its scope where the node's thread finds it.
     ///
     /// # Errors
     /// Too many wait already.
     pub(super) fn scope(&self, wish: ScopeWish) -> Result<(), String> {
-        // As above.
+        // Nothing panics while it is locked.
         let mut wishes = self.scope_wishes.lock().unwrap_or_else(PoisonError::into_inner);
         if wishes.len() >= SCOPE_WISHES_MAX {
             return Err(format!("{SCOPE_WISHES_MAX} orders for scopes wait already; try again"));
@@ -272,25 +272,25 @@ impl Hub {
         Ok(())
     }
 
-    /// What viewers want of their scopes since the last call.
+    /// The orders to scopes since the last call.
     pub(super) fn take_scope_wishes(&self) -> Vec<ScopeWish> {
-        // As above.
+        // Nothing panics while it is locked.
         std::mem::take(&mut *self.scope_wishes.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// As JSON, without the token.
+    /// The text as JSON, without the token.
     pub(super) fn encode(&self, text: &Text<'_>) -> Utf8Bytes {
         redacted(text, &self.owner.secret)
     }
 
     fn lasting(&self) -> MutexGuard<'_, Lasting> {
-        // As above.
+        // Nothing panics while it is locked.
         self.lasting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A service may write the token into an event, and one does: it is announced with the address. Who
-/// may look on is not therefore one who may command.
+/// A service may write the token into an event, and the dashboard does: it announces it with the
+/// address. Whoever may see the run may not therefore give orders.
 fn redacted(text: &Text<'_>, secret: &str) -> Utf8Bytes {
     let json = text.json();
     match secret.is_empty() {
@@ -311,10 +311,10 @@ impl Lasting {
 }
 
 impl Seat<'_> {
-    /// What this viewer wants from now on.
+    /// Sets what this viewer wants from now on.
     pub(super) fn want(&mut self, wants: Wants) {
         for (at, count) in self.hub.wanting.iter().enumerate() {
-            // As for the viewers.
+            // Relaxed, as for the count of viewers.
             match (self.wants[at], wants[at]) {
                 (false, true) => count.fetch_add(1, Relaxed),
                 (true, false) => count.fetch_sub(1, Relaxed),
@@ -328,7 +328,7 @@ impl Seat<'_> {
 impl Drop for Seat<'_> {
     fn drop(&mut self) {
         self.want(Wants::default());
-        // As above.
+        // Relaxed, as for the other counts.
         self.hub.viewers.fetch_sub(1, Relaxed);
     }
 }

@@ -1,5 +1,5 @@
-//! What a viewer asks for, and who carries it out: the supervisor, at once and from any thread, or
-//! the planner, through a bounded mailbox that the core reads at the boundary of a cycle.
+//! The orders of a viewer, and their execution: by the supervisor, at once and from any thread, or
+//! by the planner, through a bounded mailbox that the core reads at the boundary of a cycle.
 
 use axum::extract::ws::Utf8Bytes;
 use sinew_control::{Request, Supervisor};
@@ -16,14 +16,14 @@ use super::tapped::{self, TapSaid, Tapped};
 const WRONG_TOKEN: &str =
     "wrong token; use the one behind '#token=' in the address that 'sinew run' prints";
 
-/// What came of a message.
+/// What a message was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Told {
-    /// It was an order.
+    /// An order.
     Done,
-    /// It was none.
+    /// Not an order.
     Malformed,
-    /// It was an order of somebody who may give none.
+    /// An order without the right token.
     WrongToken,
 }
 
@@ -32,19 +32,19 @@ pub(super) struct Reply {
     pub(super) told: Told,
     /// To be sent; an order for the planner is answered later.
     pub(super) text: Option<Utf8Bytes>,
-    /// What the viewer now wants, if it has said so.
+    /// What the viewer wants from now on, if it has said so.
     pub(super) wants: Option<Wants>,
     pub(super) tap: TapChange,
 }
 
-/// What becomes of the viewer's tap.
+/// What happens to the viewer's tap.
 pub(super) enum TapChange {
     None,
     Begins(Tapped),
     Ends,
 }
 
-/// An order that needs a token, without it.
+/// An order that needs a token, without the token.
 enum Command {
     Check,
     Ask(Request),
@@ -53,18 +53,18 @@ enum Command {
     Untap,
 }
 
-/// Where a viewer hears what comes of its orders.
+/// Where a viewer gets the results of its orders.
 pub(super) struct Ears {
     /// The viewer's key.
     pub(super) key: u64,
     pub(super) answers: Sender<Utf8Bytes>,
-    /// Of its tap.
+    /// Lines of its tap.
     pub(super) lines: Sender<TapSaid>,
-    /// Of its scope.
+    /// Pictures of its scope.
     pub(super) pictures: watch::Sender<Utf8Bytes>,
 }
 
-/// Carries out what a message asks for.
+/// Carries out the order in a message.
 pub(super) async fn carry_out(hub: &Hub, text: &str, ears: &Ears) -> Reply {
     let done = |text| Reply { told: Told::Done, text, wants: None, tap: TapChange::None };
     let order = match parse(text) {
@@ -135,7 +135,7 @@ pub(super) async fn carry_out(hub: &Hub, text: &str, ears: &Ears) -> Reply {
     }
 }
 
-/// Hands on what is asked of the viewer's scope; the node's thread answers.
+/// Passes on an order to the viewer's scope; the node's thread answers.
 fn scope(hub: &Hub, ears: &Ears, id: u64, ask: ScopeAsk) -> Reply {
     let (answers, pictures) = (ears.answers.clone(), ears.pictures.clone());
     match hub.scope(ScopeWish { key: ears.key, ask, answers, pictures }) {
@@ -149,7 +149,7 @@ fn failed(hub: &Hub, told: Told, id: Option<u64>, text: &str) -> Reply {
     Reply { told, text: Some(text), wants: None, tap: TapChange::None }
 }
 
-/// The order in a message; else its id, if there is one, and what is wrong.
+/// The order in a message; otherwise its id, if there is one, and what is wrong.
 fn parse(text: &str) -> Result<PageOrder, (Option<u64>, String)> {
     serde_json::from_str(text).map_err(|error| {
         let json: Option<serde_json::Value> = serde_json::from_str(text).ok();
@@ -158,7 +158,7 @@ fn parse(text: &str) -> Result<PageOrder, (Option<u64>, String)> {
     })
 }
 
-/// Asks the supervisor, who answers within a millisecond or so: on a thread that may wait for him.
+/// Asks the supervisor, which answers within a millisecond or so, on a thread that may wait.
 async fn ask<T: Send + 'static>(
     hub: &Hub,
     ask: impl FnOnce(&Supervisor) -> Result<T, String> + Send + 'static,

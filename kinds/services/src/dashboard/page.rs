@@ -1,3 +1,3 @@
-//! The page's files, as the build script made them of `web/`; or why they are not there.
+//! The page's files, which the build script made from `web/`; or the reason why they are missing.
 
 include!(concat!(env!("OUT_DIR"), "/page.rs"));

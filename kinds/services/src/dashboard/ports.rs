@@ -1,5 +1,5 @@
-//! The messages in the records of the core: the newest one of each port, its fields as numbers, and
-//! whether it is new, has been replaced by a safe value, or was never written.
+//! The messages in the records of the core: the newest message of each port, its fields as numbers,
+//! and whether it is new, was replaced by a safe value, or was never written.
 
 use sinew_control::traces::{FieldLayout, RunLayout};
 use sinew_core::catalogue::{Direction, MessageType, Scalar};
@@ -19,26 +19,25 @@ pub(super) struct Ports {
 
 /// A port.
 struct Row {
-    /// Place of its thread.
+    /// Index of its thread.
     thread: usize,
-    /// Its place among the taps of the thread.
+    /// Its index among the taps of the thread.
     tap: usize,
     message: &'static MessageType,
-    /// The beginning of its newest message, as far as numbers of it are shown.
+    /// The beginning of its newest message, up to the last number that is shown.
     bytes: Vec<u8>,
-    /// Cycles without a command before a safe value takes its place; `None`: no actuator reads it.
+    /// Cycles without a command until a safe value is used; `None`: no actuator reads it.
     after: Option<u32>,
-    /// How often the core had been started anew: another life has written nothing yet.
+    /// How often the core had been started again: a new life has written nothing yet.
     life: u32,
     messages: u32,
     written_ns: Option<u64>,
-    /// Cycles since then.
+    /// Cycles since the last message.
     missed: u64,
     flags: u32,
 }
 
-/// The ports of all threads, as far as [`PORTS_MAX`] and [`NUMBERS_MAX`] let; and how many more
-/// there are.
+/// The ports of all threads, up to [`PORTS_MAX`] and [`NUMBERS_MAX`], and how many more there are.
 pub(super) fn infos(plan: &Plan) -> (Vec<PortInfo>, usize) {
     let layout = RunLayout::of(plan, Pace::AsPlanned);
     let (mut shown, mut left_out, mut numbers) = (Vec::new(), 0, 0);
@@ -47,7 +46,7 @@ pub(super) fn infos(plan: &Plan) -> (Vec<PortInfo>, usize) {
         for (tap, it) in taps(plan, nodes).iter().enumerate() {
             let node = nodes.iter().position(|node| *node == it.end.node);
             let node = &row.nodes[node.expect("a bug: a tap of a node of another thread")];
-            // Where a node is tuned stands no port of its kind.
+            // The tap of a tuning port has no port of the node's kind.
             let Some(port) = node.ports.get(it.end.port) else { continue };
             let fields = fields(&port.fields, numbers);
             let end = fields.last().map_or(numbers, |field| field.offset + field.shown);
@@ -73,7 +72,7 @@ pub(super) fn infos(plan: &Plan) -> (Vec<PortInfo>, usize) {
     (shown, left_out)
 }
 
-/// The fields of a message, their numbers from place `offset` on.
+/// The fields of a message; their numbers begin at place `offset`.
 fn fields(rows: &[FieldLayout], mut offset: usize) -> Vec<FieldInfo> {
     let field = |row: &FieldLayout| {
         let count = row.count as usize;
@@ -92,7 +91,7 @@ fn fields(rows: &[FieldLayout], mut offset: usize) -> Vec<FieldInfo> {
     rows.iter().map(field).collect()
 }
 
-/// Who is at the other ends of a port's links.
+/// The other ends of a port's links.
 fn others(plan: &Plan, tap: &Tap) -> Vec<String> {
     let other = plan.links.iter().filter_map(|link| match tap.direction {
         Direction::In => (link.to == tap.end).then_some(link.from),
@@ -101,8 +100,8 @@ fn others(plan: &Plan, tap: &Tap) -> Vec<String> {
     other.map(|end| plan.end_name(end)).collect()
 }
 
-/// After how many cycles without a command the actuator that a port belongs to, or that reads it
-/// in the same thread, gets its safe value.
+/// The number of cycles without a command after which an actuator gets its safe value. The port is
+/// the actuator's own, or an output that the actuator reads in the same thread.
 fn after(plan: &Plan, tap: &Tap) -> Option<u32> {
     let of = |end: End| {
         let actuators = &plan.nodes[end.node].actuators;
@@ -118,7 +117,7 @@ fn after(plan: &Plan, tap: &Tap) -> Option<u32> {
 }
 
 impl Ports {
-    /// None of them has been written.
+    /// No port has been written yet.
     pub(super) fn new(plan: &Plan, life: u32, infos: &[PortInfo]) -> Ports {
         let taps: Vec<_> = ThreadId::all(plan).map(|id| taps(plan, id.nodes(plan))).collect();
         let row = |info: &PortInfo| Row::new(plan, info, &taps[info.thread][info.tap], life);
@@ -132,7 +131,7 @@ impl Ports {
         }
     }
 
-    /// What is known of each port; what is new begins anew.
+    /// The state of each port; flags of new messages are cleared.
     pub(super) fn take(&mut self) -> Vec<PortValues> {
         self.rows.iter_mut().map(Row::take).collect()
     }
@@ -265,7 +264,7 @@ mod tests {
             .unwrap_or_else(|bad| panic!("{}", render(&bad, &text, false)))
     }
 
-    /// The only thread: its taps, what is said of them, how many are left out, and their state.
+    /// For the only thread: its taps, their description, how many are left out, and their state.
     fn shown(plan: &Plan) -> (Vec<PortInfo>, usize, Ports) {
         let id = ThreadId::all(plan).next().expect("a thread");
         let taps = taps(plan, id.nodes(plan));
@@ -309,7 +308,7 @@ mod tests {
             |at| source(at, "", &format!("many: [{{name: sink{at}, port: many}}]")) + &sink(at);
         let lines: String = (0..70).map(of).collect();
         let (infos, left_out, mut ports) = shown(&plan(&lines));
-        // 17 numbers each.
+        // Each message has 17 numbers.
         assert_eq!((infos.len(), left_out), (NUMBERS_MAX / 17, 70 - NUMBERS_MAX / 17));
         let numbers: usize = ports.take().iter().map(|port| port.numbers.len()).sum();
         assert!(numbers <= NUMBERS_MAX, "{numbers}");
@@ -361,7 +360,7 @@ mod tests {
             ports.take()[0].flags & VALUE_SAFE != 0
         };
         assert_eq!([(); 3].map(|()| safe(&mut ports)), [false, false, true]);
-        // The record is of life 0; what was seen until now is of another.
+        // The record is of life 0, and everything before it is of another life.
         ports.rows[0].life = 1;
         assert_eq!(ports.take()[0].messages, 1);
         ports.add(0, &record);

@@ -1,4 +1,4 @@
-//! What the dashboard and its page say to each other over the WebSocket `/ws`.
+//! Messages between the dashboard and its page over the WebSocket `/ws`.
 //!
 //! ```text
 //! GET /       the page, with its scripts beside it
@@ -7,28 +7,29 @@
 //! ```
 //!
 //! `Host` must name this server (a loopback name or address with our port, or one of `hosts`), and
-//! for `/ws` there must be an `Origin` that is the same host: 403 with a sentence otherwise.
+//! for `/ws` there must be an `Origin` with the same host; otherwise the answer is 403 with a
+//! sentence.
 //!
-//! **Server to page, text.** JSON objects, told apart by `type`; see [`Text`].
+//! **Server to page, text.** JSON objects, distinguished by `type`; see [`Text`].
 //!
 //! ```text
 //! {"type":"hello", ...}                              [Hello], first of all, once
-//! {"type":"status","status":{...}}                   twice a second; as `sinew top --json`
+//! {"type":"status","status":{...}}                   twice a second; like `sinew top --json`
 //! {"type":"events","events":[...],"missed":0}        at first the last ones, then as they come
 //! {"type":"figures","threads":[...], ...}            [Figures], twice a second
 //! {"type":"stop","reason":"...", ...}                [Stop], when one has been measured; again
 //!                                                    as more of it is known
-//! {"type":"done","id":7,"text":"the core stops"}     the order with this id is carried out
-//! {"type":"error","id":7,"text":"..."}               it is not; without an id: of no order
+//! {"type":"done","id":7,"text":"the core stops"}     the order with this id was carried out
+//! {"type":"error","id":7,"text":"..."}               it was not; no id if it could not be read
 //! {"type":"tap","line":{"step":{...}}}              a line of this viewer's tap; see [`TapLine`]
 //! {"type":"untapped","text":"..."}                   its tap has ended, and why
 //! {"type":"tunables","tunables":[...]}               what can be set; again when it changes
 //! {"type":"scope", ...}                              what this viewer's scope shows; see [`scope`]
-//! {"type":"pong","at":123.5}                         answers a ping, with what it brought
+//! {"type":"pong","at":123.5}                         answers a ping, and repeats its number
 //! {"type":"ended","text":"the run has ended"}        the last word before the server closes
 //! ```
 //!
-//! **Server to page, binary.** Little endian, no padding; the first byte says what it is.
+//! **Server to page, binary.** Little endian, no padding; the first byte is the type.
 //!
 //! ```text
 //! motion, 30 Hz                          image, 15 Hz, to whoever asked for it
@@ -65,8 +66,8 @@
 //!     then the numbers of all ports that are shown, f64, at the places that hello says
 //! ```
 //!
-//! The numbers of cycles begin again at 0 when the core was reset: what is older than a falling
-//! number belongs to a former life of the core. A viewer that is slow misses frames, never texts.
+//! The numbers of cycles begin again at 0 when the core was reset: everything before a falling
+//! number belongs to a former life of the core. A slow viewer misses frames, never texts.
 //!
 //! **Page to server, text.** JSON objects of at most [`ORDER_LEN_MAX`] bytes; see [`PageOrder`].
 //!
@@ -86,16 +87,16 @@
 //! {"do":"untap","id":9,"token":"..."}
 //! ```
 //!
-//! A tap shows the ways of [`TAP_WAYS_PER_S`] flows a second that come to the node, or without one
-//! that begin in the domain. A viewer has one at most: another takes its place.
+//! A tap shows the paths of [`TAP_WAYS_PER_S`] flows a second that come to the node, or without a
+//! node, that begin in the domain. A viewer has at most one tap: another one replaces it.
 //!
-//! A wrong token is answered with an error, a second later; after [`WRONG_TOKENS_MAX`] of them the
-//! connection is closed.
+//! A wrong token is answered with an error, one second later; after [`WRONG_TOKENS_MAX`] of them
+//! the connection is closed.
 //!
-//! **Closing.** 1000 the run has ended; 1001 the dashboard ends (a restart: come again); 1003 a
-//! binary message came; 1008 too many wrong tokens, or too much that is no order; 1009 a message
-//! is too long; 1013 there are `viewers_max` viewers already, or this one took nothing for
-//! [`STALLED_MAX`].
+//! **Closing.** 1000 the run has ended; 1001 the dashboard ends (a restart: connect again); 1003 a
+//! binary message came; 1008 too many wrong tokens, or too many messages that are not orders; 1009
+//! a message is too long; 1013 there are `viewers_max` viewers already, or this one received
+//! nothing for [`STALLED_MAX`].
 
 pub mod scope;
 
@@ -122,15 +123,15 @@ pub const VALUES: u8 = 3;
 pub const VALUE_FRESH: u32 = 1;
 /// Flag of a port: the other end of its link is gone.
 pub const VALUE_CLOSED: u32 = 2;
-/// Flag of an actuator's port: the actuator has its safe value in place of a message, because none
-/// came for so long as its `after` says, or because the core stops.
+/// Flag of an actuator's port: the actuator uses its safe value instead of a message, because none
+/// came for as long as its `after` says, or because the core stops.
 pub const VALUE_SAFE: u32 = 4;
 
-/// Ports whose messages are shown; how many more there are stands in hello.
+/// Most ports whose messages are shown; hello says how many more there are.
 pub const PORTS_MAX: usize = 200;
-/// Numbers of all these messages; a port that does not fit is left out as a whole.
+/// Most numbers of all these messages; a port that does not fit is left out as a whole.
 pub const NUMBERS_MAX: usize = 1000;
-/// Numbers of one field; the others of an array are left out.
+/// Most numbers of one field; the others of an array are left out.
 pub const FIELD_NUMBERS_MAX: usize = 16;
 
 /// Flag of a thread: there was a cycle since the last frame.
@@ -143,68 +144,68 @@ pub const FLAG_FEEDBACK_MISSING: u32 = 4;
 pub const FLAG_STOPPING: u32 = 8;
 /// Flag of a thread: a cycle failed.
 pub const FLAG_FAILED: u32 = 16;
-/// Flag of a thread: a cycle ran because its input stayed away.
+/// Flag of a thread: a cycle ran because its input did not come.
 pub const FLAG_WITHOUT_INPUT: u32 = 32;
 
-/// Points of the traced path in one frame; of more, every second or third or so is sent.
+/// Most points of the traced path in one frame; of more, only every n-th is sent.
 pub const PATH_POINTS_MAX: usize = 16;
-/// Bytes of a message from the page. An order takes about 100.
+/// Most bytes of a message from the page. An order takes about 100.
 pub const ORDER_LEN_MAX: usize = 4096;
-/// A connection that brings so many wrong tokens is closed.
+/// A connection that sends this many wrong tokens is closed.
 pub const WRONG_TOKENS_MAX: u32 = 5;
-/// A viewer that takes nothing for so long is closed: its memory is better used for another.
+/// A viewer that receives nothing for this long is closed: its memory is better used for another.
 pub const STALLED_MAX: Duration = Duration::from_secs(5);
 
-/// Flows whose ways a tap shows in a second: people read slowly.
+/// Flows whose paths a tap shows per second: people read slowly.
 pub const TAP_WAYS_PER_S: u32 = 2;
-/// Lines of a tap in a second; more come later, and past what the domain keeps they are lost, and
-/// counted.
+/// Lines of a tap per second; further ones come later, and if there are more than the domain keeps,
+/// they are lost and counted.
 pub const TAP_LINES_PER_S: u64 = 200;
 
-/// What the server says to the page as text.
+/// A text message from the server to the page.
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Text<'a> {
-    /// What stays the same as long as this server lives.
+    /// What stays the same as long as this server runs.
     Hello(&'a Hello),
     /// The run, as it is now.
     Status {
         /// As `sinew top --json` shows it.
         status: &'a Status,
     },
-    /// What happened.
+    /// Events of the run.
     Events {
         /// Oldest first.
         events: &'a [Event],
-        /// So many before them are kept no more.
+        /// Number of earlier events that are no longer stored.
         missed: u64,
     },
     /// What the cycles cost.
     Figures(&'a CycleCosts),
     /// How long a stop took.
     Stop(&'a StopTimes),
-    /// An order is carried out.
+    /// An order was carried out.
     Done {
-        /// The order's.
+        /// The id of the order.
         id: u64,
-        /// What comes of it.
+        /// The result.
         text: &'a str,
     },
-    /// An order is not carried out, or there was none.
+    /// An order was not carried out, or a message was not an order.
     Error {
-        /// The order's, if one could be read.
+        /// The id of the order, if it could be read.
         id: Option<u64>,
-        /// What is wrong, what was expected.
+        /// What is wrong, and what was expected.
         text: &'a str,
     },
-    /// What the viewer's tap shows.
+    /// A line of the viewer's tap.
     Tap {
-        /// As the domain says it.
+        /// The line, as the domain writes it.
         line: &'a TapLine,
     },
     /// The viewer's tap has ended by itself.
     Untapped {
-        /// Why, and what to do.
+        /// The reason, and what to do.
         text: &'a str,
     },
     /// What can be set while the core runs.
@@ -216,24 +217,24 @@ pub enum Text<'a> {
     Scope(&'a ScopePicture),
     /// Answers a ping.
     Pong {
-        /// What the ping brought.
+        /// The number in the ping.
         at: f64,
     },
     /// The server closes.
     Ended {
-        /// Why.
+        /// The reason.
         text: &'a str,
     },
 }
 
 impl Text<'_> {
-    /// As JSON.
+    /// The text as JSON.
     pub fn json(&self) -> String {
         serde_json::to_string(self).expect("a bug: our own types are JSON objects")
     }
 }
 
-/// What stays the same as long as this server lives.
+/// What stays the same as long as this server runs.
 #[derive(Clone, Debug, Serialize)]
 pub struct Hello {
     /// [`VERSION`].
@@ -244,9 +245,9 @@ pub struct Hello {
     pub graph: String,
     /// The spec's file, as the user named it.
     pub file: String,
-    /// Another one after every start of this server.
+    /// Different after every start of this server.
     pub life: String,
-    /// The monotonic clock now, ms: what other times are to be compared with.
+    /// The monotonic clock now, ms: other times are to be compared with this.
     pub now_ms: f64,
     /// The threads of the core, in the order of motion and figures.
     pub threads: Vec<ThreadInfo>,
@@ -254,18 +255,19 @@ pub struct Hello {
     pub signals: Vec<SignalInfo>,
     /// The ports whose messages the records of the core show, in the order of values.
     pub ports: Vec<PortInfo>,
-    /// So many more are not shown: see [`PORTS_MAX`] and [`NUMBERS_MAX`].
+    /// How many more ports are not shown: see [`PORTS_MAX`] and [`NUMBERS_MAX`].
     pub ports_left_out: usize,
     /// The graph, for the page to draw: `domains`, `nodes`, `links` and `flow_links`. Nodes and
-    /// links are in the order of figures, links in that of status too. A node's `flow` is "source"
-    /// where flows begin, "node" elsewhere in flows, else null; one that does not take part in the
-    /// run, as tests do, has `runs` false. `flow_links` carry packets, and have no figures.
+    /// links are in the order of figures, links also in the order of status. A node's `flow` is
+    /// "source" where flows begin, "node" elsewhere in flows, and null for other nodes. For a node
+    /// that does not take part in the run, such as a test, `runs` is false. `flow_links` carry
+    /// packets, and have no figures.
     pub picture: serde_json::Value,
     /// The arm to draw, if the spec names one.
     pub arm: Option<Arm>,
     /// The signal that moves its joints: an index into `signals`.
     pub joints_signal: Option<usize>,
-    /// The signal whose way is traced: an index into `signals`.
+    /// The signal whose path is traced: an index into `signals`.
     pub path_signal: Option<usize>,
     /// The paths that can be chosen; the planner begins with the first.
     pub paths: Vec<String>,
@@ -290,7 +292,7 @@ pub struct ThreadInfo {
     pub period_us: f64,
     /// Latest end of a cycle after its release.
     pub deadline_us: f64,
-    /// Whether the clock releases it; else a message does.
+    /// Whether the clock releases it; otherwise a message does.
     pub timed: bool,
     /// Its nodes, in the order in which they are updated.
     pub nodes: Vec<String>,
@@ -305,13 +307,13 @@ pub struct SignalInfo {
     pub node: String,
     /// Its name.
     pub name: &'static str,
-    /// What it says.
+    /// What it means.
     pub doc: &'static str,
     /// Its unit, or empty.
     pub unit: &'static str,
     /// How many numbers.
     pub count: usize,
-    /// Not empty: each number is an index into these words.
+    /// If not empty, each number is an index into these words.
     pub labels: &'static [&'static str],
     /// Index of its first number among those of motion.
     pub offset: usize,
@@ -322,7 +324,7 @@ pub struct SignalInfo {
 pub struct PortInfo {
     /// Index into the threads.
     pub thread: usize,
-    /// Its place among the taps of that thread.
+    /// Its index among the taps of that thread.
     #[serde(skip)]
     pub tap: usize,
     /// `node.port`.
@@ -348,11 +350,11 @@ pub struct FieldInfo {
     pub unit: String,
     /// Numbers in it.
     pub count: usize,
-    /// So many of them are shown, the first ones.
+    /// How many of them are shown, beginning with the first.
     pub shown: usize,
     /// Place of its first number among those of values.
     pub offset: usize,
-    /// Words for its values 0, 1, 2 and so on, if it is an enum; empty where none has that number.
+    /// Words for its values 0, 1, 2 and so on, if it is an enum; empty for a number without a word.
     pub labels: Vec<String>,
 }
 
@@ -361,22 +363,22 @@ pub struct FieldInfo {
 pub struct Arm {
     /// Its name.
     pub name: String,
-    /// From base to flange. A joint that does not move has no limits and no part in the signal.
+    /// From base to flange. A joint that does not move has no limits and is not in the signal.
     pub joints: Vec<Joint>,
 }
 
-/// A joint: where it sits on the one before it, and what it does.
+/// A joint: its place relative to the one before it, and how it moves.
 #[derive(Clone, Debug, Serialize)]
 pub struct Joint {
     /// Its name.
     pub name: String,
-    /// Whether it turns; else it is fixed.
+    /// Whether it turns; otherwise it is fixed.
     pub moves: bool,
     /// Place in the frame of the joint before it.
     pub origin_xyz_m: [f64; 3],
     /// Orientation there: roll, pitch, yaw about the fixed axes x, y, z.
     pub origin_rpy_rad: [f64; 3],
-    /// What it turns about, in its own frame.
+    /// The axis that it turns about, in its own frame.
     pub axis: [f64; 3],
     /// Least angle.
     pub lower_rad: f64,
@@ -384,21 +386,21 @@ pub struct Joint {
     pub upper_rad: f64,
 }
 
-/// The buckets of a histogram: `counts[0]` is of values below `lowest_us`, `counts[i]` of those
+/// The buckets of a histogram: `counts[0]` is for values below `lowest_us`, `counts[i]` for those
 /// from `lowest_us * 10^((i-1)/per_decade)` to below `lowest_us * 10^(i/per_decade)`, and the last
-/// one of all that are longer.
+/// one for all greater values.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct HistogramInfo {
     /// Where the second bucket begins.
     pub lowest_us: f64,
     /// Buckets in a factor of ten.
     pub per_decade: u32,
-    /// Buckets, with the first and the last.
+    /// Number of buckets, including the first and the last.
     pub count: usize,
 }
 
-/// What the cycles cost since the core's start, or since the dashboard's if that was later. Cycles
-/// of a stop do not count.
+/// The cost of the cycles since the core's start, or since the dashboard's if that was later.
+/// Cycles of a stop do not count.
 #[derive(Clone, Debug, Serialize)]
 pub struct CycleCosts {
     /// In the order of [`Hello::threads`].
@@ -407,33 +409,33 @@ pub struct CycleCosts {
     pub nodes: Vec<Option<TimeFigures>>,
     /// In the order of the picture's links.
     pub links: Vec<LinkFigures>,
-    /// Pages that look on.
+    /// Number of viewers.
     pub viewers: usize,
 }
 
-/// Of a thread.
+/// Figures of a thread.
 #[derive(Clone, Debug, Serialize)]
 pub struct ThreadFigures {
-    /// Cycles, as the thread itself has counted; so are overruns and skipped.
+    /// Cycles, as counted by the thread itself; the same holds for overruns and skipped.
     pub cycles: u64,
     /// Cycles past the deadline or without their feedback.
     pub overruns: u64,
     /// Whole periods lost.
     pub skipped: u64,
-    /// Cycles that the dashboard was too slow to see: none of the times are of these.
+    /// Cycles that the dashboard was too slow to see: they are in none of the times.
     pub lost: u64,
     /// Cycle latency.
     pub latency: Histogram,
-    /// Activation jitter; `None` of a thread that the clock does not release.
+    /// Activation jitter; `None` for a thread that the clock does not release.
     pub jitter: Option<Histogram>,
 }
 
-/// A time that was measured again and again. A percentile is there only with ten values beyond it.
+/// A time that was measured repeatedly. A percentile is given only with ten values beyond it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct TimeFigures {
-    /// How often.
+    /// Number of values.
     pub count: u64,
-    /// The greatest; `None` without any.
+    /// The greatest value; `None` without values.
     pub max_us: Option<f64>,
     /// Half of them are below.
     pub p50_us: Option<f64>,
@@ -443,31 +445,31 @@ pub struct TimeFigures {
     pub p99_9_us: Option<f64>,
 }
 
-/// As [`TimeFigures`], with the buckets of [`HistogramInfo`].
+/// Like [`TimeFigures`], with the buckets of [`HistogramInfo`].
 #[derive(Clone, Debug, Serialize)]
 pub struct Histogram {
-    /// In figures.
+    /// The figures of the times.
     #[serde(flatten)]
     pub times: TimeFigures,
-    /// How many in each bucket.
+    /// Number of values in each bucket.
     pub counts: Vec<u64>,
 }
 
-/// Of a link.
+/// Figures of a link.
 #[derive(Clone, Debug, Serialize)]
 pub struct LinkFigures {
-    /// Messages written a second; `None` if nobody outside can know.
+    /// Messages written per second; `None` if it cannot be known from outside.
     pub rate_per_s: Option<f64>,
-    /// Share of its capacity that is in use, 0 to 1; `None` as above.
+    /// Share of its capacity that is in use, 0 to 1; `None` if it cannot be known from outside.
     pub fill: Option<f64>,
-    /// Messages that never reached the reader: too slow, or no room.
+    /// Messages that never reached the reader, because it was too slow or there was no room.
     pub lost: Option<u64>,
     /// Whether an end broke its rules or is gone.
     pub broken: bool,
 }
 
-/// How long a stop of the core took. All times but the first are from `asked_ms` on; what was so
-/// before has a negative one.
+/// How long a stop of the core took. All times except the first are counted from `asked_ms`; a
+/// state that was reached earlier has a negative time.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct StopTimes {
     /// Who or what stopped it, in words.
@@ -483,16 +485,16 @@ pub struct StopTimes {
     pub at_rest_us: Option<f64>,
 }
 
-/// What the page asks for.
+/// An order of the page.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(tag = "do", rename_all = "snake_case", deny_unknown_fields)]
 pub enum PageOrder {
-    /// To be answered.
+    /// Asks for an answer.
     Ping {
-        /// Any number; it comes back.
+        /// Any number; it is repeated in the answer.
         at: f64,
     },
-    /// What to send.
+    /// Sets what is sent.
     View {
         /// Whether images are wanted.
         image: bool,
@@ -500,79 +502,79 @@ pub enum PageOrder {
         #[serde(default)]
         values: bool,
     },
-    /// Whether the token is right.
+    /// Checks the token.
     Check(Signed),
-    /// To stop the core, with safe outputs at the next cycle boundary.
+    /// Stops the core, with safe outputs at the next cycle boundary.
     Halt(Signed),
-    /// To start the core again.
+    /// Starts the core again.
     Reset(Signed),
-    /// To restart a service.
+    /// Restarts a service.
     Restart {
-        /// Comes back with the answer.
+        /// Is repeated in the answer.
         id: u64,
         /// The run's secret.
         token: String,
         /// The service's domain.
         domain: String,
     },
-    /// To follow another path.
+    /// Follows another path.
     Choose {
-        /// Comes back with the answer.
+        /// Is repeated in the answer.
         id: u64,
         /// The run's secret.
         token: String,
         /// Index into [`Hello::paths`].
         path: u32,
     },
-    /// To slow down to a standstill.
+    /// Slows down to a standstill.
     Pause(Signed),
-    /// To go on.
+    /// Continues.
     Resume(Signed),
-    /// To set parameters of the core: all of them, or none.
+    /// Sets parameters of the core: all of these, or none.
     Set {
-        /// Comes back with the answer.
+        /// Is repeated in the answer.
         id: u64,
         /// The run's secret.
         token: String,
         /// `NODE.PARAMETER=VALUE` each.
         settings: Vec<String>,
-        /// Whether the spec is to have them too; an event tells what came of that.
+        /// Whether they are also written to the spec; an event reports the result.
         #[serde(default)]
         save: bool,
     },
-    /// To see the ways of flows.
+    /// Shows the paths of flows.
     Tap {
-        /// Comes back with the answer.
+        /// Is repeated in the answer.
         id: u64,
         /// The run's secret.
         token: String,
         /// The domain of the flows.
         domain: String,
-        /// Those that come to this node; `None`: all.
+        /// Only flows that come to this node; `None`: all.
         #[serde(default)]
         node: Option<String>,
     },
-    /// To see them no more.
+    /// Stops showing them.
     Untap(Signed),
-    /// To see traces on a scope.
+    /// Shows traces on a scope.
     Scope(Box<ScopeWanted>),
-    /// To wait for its next trigger.
+    /// Waits for the scope's next trigger.
     Arm {
-        /// Comes back with the answer.
+        /// Is repeated in the answer.
         id: u64,
     },
-    /// To close it.
+    /// Closes the scope.
     Unscope {
-        /// Comes back with the answer.
+        /// Is repeated in the answer.
         id: u64,
     },
 }
 
-/// An order that is nothing but a verb.
+/// An order without further fields.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Signed {
-    /// Comes back with the answer.
+    /// Is repeated in the answer.
     pub id: u64,
     /// The run's secret.
     pub token: String,

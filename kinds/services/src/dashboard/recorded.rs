@@ -1,7 +1,7 @@
-//! A recorded run as one file that a browser opens from disk: the page with what the dashboard
-//! would have sent to it, and when.
+//! A recorded run as one file that a browser opens from disk: the page with the messages that the
+//! dashboard would have sent to it, and their times.
 //!
-//! The page finds a JSON object in its element `recording` and plays that in place of a socket:
+//! The page finds a JSON object in its element `recording` and plays it instead of using a socket:
 //!
 //! ```text
 //! {"made_by":"0.1.0", "machine":"...", "recorded_unix_ms":..., "length_ms":20000,
@@ -9,10 +9,10 @@
 //!  "cycles":"..."}
 //! ```
 //!
-//! `frames` and `cycles` are packed with gzip and written in base64. `frames`: for each message of
-//! the [protocol](super::protocol) u32 ms since the first cycle, u32 bytes, the bytes; texts begin
-//! with `{`. `cycles`: for each trace u32 values, and for each of them u32 us since the first
-//! cycle and f32. All little endian.
+//! `frames` and `cycles` are compressed with gzip and written in base64. `frames` has for each
+//! message of the [protocol](super::protocol) u32 ms since the first cycle, u32 bytes, and the
+//! bytes; texts begin with `{`. `cycles` has for each trace u32 values, and for each of them u32 us
+//! since the first cycle and f32. All numbers are little endian.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -39,21 +39,20 @@ use super::protocol::scope::SCOPE_TRACES_MAX;
 use super::protocol::{Arm, CycleCosts, Hello, Text};
 use super::{arm, document, hello};
 
-/// Between two frames: 30 Hz, as live.
+/// Interval between two frames: 30 Hz, as live.
 const MOTION_NS: u64 = 1_000_000_000 / 30;
 /// Every third frame has the values of ports: 10 Hz, as live.
 const VALUES_EVERY: u32 = 3;
 /// Every fifteenth frame comes with figures: twice a second, as live.
 const FIGURES_EVERY: u32 = 15;
-/// Threads stand in a recording one after the other, each for less than this.
+/// Threads follow each other in a recording, each with less than this time.
 const APART_NS: u64 = 2_000_000_000;
-/// What is kept of a run, before it is packed. It takes a third of it in the file, more or less.
+/// Most bytes that are kept of a run, before compression. The file has about a third of that.
 pub const KEPT_BYTES_MAX: usize = 16 << 20;
-/// A pause in which no cycle came is played as it was up to this; a longer one ends the page's
-/// time there, and goes on behind it.
+/// A pause without cycles is played in full up to this time; a longer pause is cut to it.
 const PAUSE_NS_MAX: u64 = 3_000_000_000;
 
-/// A page of a recorded run that is being made: it takes the cycles, and is written at the end.
+/// A page of a recorded run: it takes the cycles, and is written at the end.
 pub struct RecordedPage {
     plan: Plan,
     hello: Hello,
@@ -61,17 +60,17 @@ pub struct RecordedPage {
     clock_offset_ns: i64,
     cycles: Cycles,
     rates: Rates,
-    /// What each thread has counted in this life of the core: cycles, overruns, periods lost.
+    /// The counts of each thread in this life of the core: cycles, overruns, periods lost.
     counts: Vec<[u64; 3]>,
     /// Number of the last cycle of each thread.
     numbers: Vec<Option<u64>>,
     threads: Vec<ThreadId>,
-    /// Cycles that wait for those of other threads that were before them.
+    /// Cycles that wait for earlier ones of other threads.
     waiting: BTreeMap<(u64, u64), (usize, Record)>,
-    /// Cycles so far.
+    /// Number of cycles so far.
     taken: u64,
     newest_ns: u64,
-    /// Start of the first cycle, without the pauses that are left out.
+    /// Start of the first cycle, moved by the pauses that are left out.
     first_ns: Option<u64>,
     begun_ns: u64,
     last_ns: u64,
@@ -85,12 +84,12 @@ pub struct RecordedPage {
 }
 
 impl RecordedPage {
-    /// A page of the run of a plan made from `file`, on `machine`; the files that nodes name lie
-    /// under `base`. `traces` are shown on the scope cycle by cycle, all else as often as it is
-    /// drawn. `clock_offset_ns` makes a monotonic time one since 1970.
+    /// A page of the run of a plan made from `file`, on `machine`; the files that nodes name are
+    /// under `base`. `traces` are shown on the scope cycle by cycle, everything else only as often
+    /// as it is drawn. `clock_offset_ns` is added to a monotonic time to get one since 1970.
     ///
     /// # Errors
-    /// In words: a trace that there is not, or too many; or this program has no page.
+    /// In words: a trace that does not exist, or too many; or this program has no page.
     pub fn new(
         plan: &Plan,
         file: &str,
@@ -133,8 +132,8 @@ impl RecordedPage {
         })
     }
 
-    /// Takes a cycle of a thread, by its place in the plan. Threads may come one after the other,
-    /// as they stand in a recording. Whether there is room for more.
+    /// Takes a cycle of a thread, given by its index in the plan. The threads may follow each
+    /// other, as in a recording. Returns whether there is room for more.
     pub fn take(&mut self, thread: usize, record: &Record) -> bool {
         let start_ns = record.start_ns();
         self.newest_ns = self.newest_ns.max(start_ns);
@@ -149,7 +148,7 @@ impl RecordedPage {
         self.cut.is_none()
     }
 
-    /// The page as HTML, when all cycles were taken; and why it ends before they do, if so.
+    /// The page as HTML, after all cycles were taken; and why it ends before they do, if so.
     ///
     /// # Errors
     /// There was no cycle.
@@ -240,7 +239,7 @@ impl RecordedPage {
         self.say(start_ns, text.as_bytes());
     }
 
-    /// The core was started anew: its figures begin again.
+    /// The core was started again: its figures begin again.
     fn begin_life(&mut self) {
         self.cycles = Cycles::new(&self.plan, clock(), 0, &self.hello);
         self.rates = Rates::default();
@@ -289,7 +288,7 @@ impl RecordedPage {
         texts.iter().for_each(|text| self.say(now_ns, text.as_bytes()));
     }
 
-    /// What a recording knows of it: nothing of processes, nothing of services.
+    /// The part of the status that a recording knows: no processes and no services.
     fn status(&self, now_ns: u64) -> Status {
         let link = |link: &Link| LinkStatus {
             from: self.plan.end_name(link.from),
@@ -313,7 +312,7 @@ impl RecordedPage {
         }
     }
 
-    /// Adds a message to what is played.
+    /// Adds a message to those that are played.
     fn say(&mut self, now_ns: u64, message: &[u8]) {
         let at_ms = ms(now_ns.saturating_sub(self.first_ns.unwrap_or(now_ns)));
         self.frames.extend(at_ms.to_le_bytes());
@@ -322,7 +321,7 @@ impl RecordedPage {
     }
 }
 
-/// What is called ticks in a recording are nanoseconds.
+/// The ticks of a recording are nanoseconds.
 fn clock() -> Clock {
     Clock::from_rate(1.0)
 }
@@ -338,7 +337,7 @@ fn packed(bytes: &[u8]) -> String {
     STANDARD.encode(gzip.finish().expect(never))
 }
 
-/// The arm that a node of the plan names, if its file is there and is one: recordings have the
+/// The arm that a node of the plan names, if its file exists and describes one: recordings have the
 /// files of the core's nodes, and the dashboard's arm is one of these.
 fn arm_of(plan: &Plan, base: &Path) -> Option<Arm> {
     let rows = plan.nodes.iter().flat_map(|node| node.kind.parameters.iter().zip(&node.values));

@@ -1,4 +1,4 @@
-//! A capture as a viewer gets it: made small enough to be sent, with the figures that it asked for.
+//! A capture in the form that a viewer gets: small enough to be sent, with the requested figures.
 
 use sinew_scope::{
     Capture, Captured, FrequencyPoint, FrequencySettings, NotShown, Spectrum, StepResponse, WITHIN,
@@ -9,14 +9,14 @@ use super::protocol::scope::{
     COLUMNS_MAX, ScopeLook, ScopePicture, SpectrumPicture, StepLook, TracePicture,
 };
 
-/// Peaks of a spectrum that are named.
+/// Most peaks of a spectrum that are named.
 const PEAKS: usize = 5;
 
-/// Fills in what is seen of a capture. Takes some milliseconds for a long one, and more with a
+/// Fills in what is seen of a capture. Takes some milliseconds for a long capture, and more with a
 /// spectrum or a response.
 ///
 /// # Panics
-/// If `look` names a trace that is not there.
+/// If `look` names a trace that does not exist.
 pub(super) fn fill(picture: &mut ScopePicture, capture: &Capture, look: &ScopeLook) {
     let window_s = [capture.from_s, capture.until_s];
     let span_s = look.span_s.unwrap_or(window_s);
@@ -50,7 +50,7 @@ fn trace(captured: &Captured, look: &ScopeLook, [from_s, until_s]: [f64; 2]) -> 
     }
 }
 
-/// Every so many pairs, so that no more are left than a picture has columns; a break stays one.
+/// Every n-th pair, so that there are no more than a picture has columns; a break stays a break.
 fn thinned(pairs: &[Option<(f64, f64)>]) -> Vec<Option<[f32; 2]>> {
     let every = pairs.len().div_ceil(COLUMNS_MAX).max(1);
     let pair = |part: &[Option<(f64, f64)>]| {
@@ -60,7 +60,7 @@ fn thinned(pairs: &[Option<(f64, f64)>]) -> Vec<Option<[f32; 2]>> {
     pairs.chunks(every).map(pair).collect()
 }
 
-/// Groups of frequencies, as wide as they look on a logarithmic axis.
+/// Groups of frequencies with equal width on a logarithmic axis.
 fn groups<T>(all: &[T], hz: impl Fn(&T) -> f64) -> impl Iterator<Item = &[T]> {
     let (first, last) = match (all.first(), all.last()) {
         (Some(first), Some(last)) => (hz(first), hz(last)),

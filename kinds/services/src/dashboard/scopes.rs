@@ -1,5 +1,5 @@
-//! The scopes of all viewers. The node's thread feeds them with every cycle, a few at most; what
-//! they show is made on a thread that may take its time, one picture of each scope at once.
+//! The scopes of all viewers, a few at most. The node's thread feeds them with every cycle; their
+//! pictures are made on a thread that may take its time, at most one at once for each scope.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -19,12 +19,12 @@ use super::protocol::Text;
 use super::protocol::scope::{SCOPES_MAX, ScopeLook, ScopePicture, ScopeWanted};
 use super::scope_picture;
 
-/// Between two pictures of a scope: 10 Hz.
+/// Interval between two pictures of a scope: 10 Hz.
 const PICTURE_NS: u64 = 100_000_000;
-/// A picture that took long comes more seldom: a scope makes them at most a fifth of the time.
+/// After a slow picture the pause is longer: a scope makes pictures at most a fifth of the time.
 const PAUSE_SHARE: u64 = 4;
 
-/// All of them.
+/// All scopes.
 pub(super) struct Scopes {
     layout: RunLayout,
     rows: Vec<Row>,
@@ -37,21 +37,22 @@ struct Row {
     look: Arc<ScopeLook>,
     pictures: watch::Sender<Utf8Bytes>,
     due_ns: u64,
-    /// From when on the next picture may be made, monotonic ns; [`u64::MAX`] while one is.
+    /// From when on the next picture may be made, monotonic ns; [`u64::MAX`] while one is being
+    /// made.
     free_ns: Arc<AtomicU64>,
-    /// What the last picture was of: it is made again only if something else is to be seen.
+    /// The content of the last picture: the next is made only if something differs.
     last: Option<(u64, Doing, Option<String>)>,
-    /// When its newest cycle came, monotonic ns.
+    /// Time of its newest cycle, monotonic ns.
     heard_ns: u64,
 }
 
 impl Scopes {
-    /// None yet.
+    /// No scopes yet.
     pub(super) fn new(watch: &Watch) -> Scopes {
         Scopes { layout: RunLayout::of(watch.plan(), Pace::AsPlanned), rows: Vec::new() }
     }
 
-    /// Does what viewers ask for, and answers.
+    /// Carries out the viewers' orders, and answers.
     pub(super) fn carry_out(&mut self, hub: &Hub, wishes: Vec<ScopeWish>, now_ns: u64) {
         for ScopeWish { key, ask, answers, pictures } in wishes {
             let (id, outcome) = match ask {
@@ -68,10 +69,10 @@ impl Scopes {
                 Ok(text) => Text::Done { id, text },
                 Err(text) => Text::Error { id: Some(id), text },
             };
-            // A viewer that has gone, or takes no answers, needs none.
+            // A viewer that is gone, or takes no answers, needs none.
             let _ = answers.try_send(hub.encode(&text));
         }
-        // Whose viewer has gone goes too.
+        // The scope of a viewer that is gone is removed.
         self.rows.retain(|row| !row.pictures.is_closed());
         hub.captures.keep(|key| self.rows.iter().any(|row| row.key == key));
     }
@@ -86,7 +87,7 @@ impl Scopes {
         wanted.check()?;
         let ScopeWanted { traces: names, settings, look, frozen, .. } = wanted;
         let place = self.rows.iter().position(|row| row.key == key);
-        // The past of traces that stay is kept.
+        // Traces that stay keep their past.
         let row = match place.filter(|&place| self.rows[place].names == names) {
             Some(place) => {
                 self.rows[place].scope.set(settings)?;
@@ -141,7 +142,7 @@ impl Scopes {
         }
     }
 
-    /// Shows what each has, if it is time and something else is to be seen.
+    /// Makes the picture of each scope, if it is time and something has changed.
     pub(super) fn show(&mut self, hub: &Arc<Hub>, server: &Handle, is_running: bool, now_ns: u64) {
         for row in &mut self.rows {
             row.show(hub, server, is_running, now_ns);
@@ -151,7 +152,7 @@ impl Scopes {
 
 impl Row {
     fn show(&mut self, hub: &Arc<Hub>, server: &Handle, is_running: bool, now_ns: u64) {
-        // It orders nothing but itself: the picture goes through the viewer's `watch`.
+        // It orders no other memory: the picture goes through the viewer's `watch`.
         if now_ns < self.due_ns.max(self.free_ns.load(Relaxed)) {
             return;
         }
@@ -191,7 +192,7 @@ impl Row {
         });
     }
 
-    /// Why nothing new comes, if nothing does.
+    /// Why nothing new comes, if that is so.
     fn ended(&mut self, is_running: bool, now_ns: u64) -> Option<String> {
         let silent_ns = now_ns.saturating_sub(self.heard_ns);
         if !self.scope.idle(silent_ns) {
@@ -207,8 +208,8 @@ impl Row {
     }
 }
 
-/// Lets the next picture be made, also if making this one panicked: some time after it, by how
-/// long this one took since then.
+/// Allows the next picture, even if making this one panicked. The pause before it depends on how
+/// long this picture took.
 struct Free(Arc<AtomicU64>, u64);
 
 impl Drop for Free {

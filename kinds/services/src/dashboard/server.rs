@@ -1,4 +1,4 @@
-//! The server: the page's files, and the WebSocket of each viewer. One thread beside the node's.
+//! The server: the page's files, and the WebSocket of each viewer. It has a thread of its own.
 
 use std::convert::Infallible;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -32,21 +32,21 @@ use super::viewer;
 use crate::hosts::{Hosts, check_host, check_origin};
 use crate::server::{self, Limits};
 
-/// Of connections that are no viewers yet: a browser opens six at once.
+/// Limits for connections that are not yet viewers: a browser opens six at once.
 const LIMITS: Limits =
     Limits { connections: 64, lasts: Duration::from_secs(60), keeps_alive: true };
-/// Bytes that are read from a viewer at once; an order takes about 100. They are cleared before
-/// each look, one with every frame that is sent: the 128 KiB which are usual would push the core's
-/// own memory out of the caches.
+/// Bytes that are read from a viewer at once; an order takes about 100. The buffer is cleared
+/// before each read, which happens with every frame that is sent: the usual 128 KiB would push the
+/// core's own memory out of the caches.
 const READ_LEN: usize = 512;
-/// How long viewers may take to hear that it is over.
+/// How long viewers may take to receive the last word.
 const CLOSING_MAX: Duration = Duration::from_secs(1);
 
-/// What the server is, for those who call it by another name.
+/// What the server is, for clients that call it by another name.
 const KIND: &str = "dashboard";
 
-/// Nothing but what this server serves, no scripts or styles within the page, in nobody's frame.
-/// Images are shown from memory.
+/// Only what this server serves, no scripts or styles within the page, and no embedding in other
+/// pages. Images are shown from memory.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' \
                       blob: data:; connect-src 'self'; base-uri 'none'; form-action 'none'; \
                       frame-ancestors 'none'";
@@ -56,27 +56,28 @@ const HEADERS: [(HeaderName, &str); 4] = [
     (CONTENT_SECURITY_POLICY, POLICY),
     (X_CONTENT_TYPE_OPTIONS, "nosniff"),
     (REFERRER_POLICY, "no-referrer"),
-    // Asked for again, and not sent again if it is the same.
+    // The browser asks again, and an unchanged file is not sent again.
     (CACHE_CONTROL, "no-cache"),
 ];
 
-/// How captures are handed out, by the end of the file's name.
+/// The content types of captures, by the extension of the file.
 const CAPTURES: [(&str, &str); 2] =
     [("csv", "text/csv; charset=utf-8"), ("mcap", "application/octet-stream")];
 
-/// Such files go in parts, so that one is known to be taken when it is.
+/// Captures are sent in parts, so that it is known when one has been received.
 const PART_LEN: usize = 64 << 10;
 
-/// What every request meets.
+/// State that every request uses.
 struct Server {
     hub: Arc<Hub>,
     hosts: Hosts,
 }
 
-/// Serves on a thread of its own until the hub closes; what it may be given to do, and its end.
+/// Serves on a thread of its own until the hub closes. Returns a handle for further work on that
+/// thread, and the thread.
 ///
 /// # Errors
-/// If the kernel gives no thread or no means to wait.
+/// The kernel refuses a thread or a poller.
 pub(super) fn start(
     listener: TcpListener,
     hub: Arc<Hub>,
@@ -86,7 +87,7 @@ pub(super) fn start(
     server::start("viewers", listener, async move |listener| {
         let mut closing = server.hub.closing.subscribe();
         select! {
-            // An error: the hub is gone, and so are we.
+            // An error means that the hub is gone, and then the server ends too.
             _ = closing.wait_for(Option::is_some) => {}
             () = server::serve(listener, &LIMITS, app(&server)) => {}
         }
@@ -95,7 +96,7 @@ pub(super) fn start(
                 sleep(Duration::from_millis(10)).await;
             }
         };
-        // Who does not hear it learns it from the closed connection.
+        // A viewer that does not receive it notices the closed connection.
         let _ = timeout(CLOSING_MAX, all_gone).await;
     })
 }
@@ -109,7 +110,7 @@ fn app(server: &Arc<Server>) -> Router {
         .with_state(Arc::clone(server))
 }
 
-/// Before and after everything else.
+/// Runs before and after everything else.
 async fn guard(State(server): State<Arc<Server>>, request: Request, next: Next) -> Response {
     let mut response = match check_host(&server.hosts, request.headers(), KIND) {
         Err(text) => (StatusCode::FORBIDDEN, text).into_response(),
@@ -142,7 +143,7 @@ async fn websocket(
     }
 }
 
-/// What a scope shows, as a file to keep. Whoever may look on may have it.
+/// What a scope shows, as a file to keep. Every viewer may have it.
 async fn scope_file(State(server): State<Arc<Server>>, Path(name): Path<String>) -> Response {
     let found = name.rsplit_once('.').and_then(|(key, end)| {
         let (end, content_type) = CAPTURES.into_iter().find(|known| known.0 == end)?;
@@ -185,7 +186,7 @@ async fn file(request: Request) -> Response {
     (headers, Bytes::from_static(bytes)).into_response()
 }
 
-/// Tells one build's file from another's.
+/// Distinguishes the files of different builds.
 fn mark(bytes: &[u8]) -> HeaderValue {
     let mut hasher = DefaultHasher::new();
     bytes.hash(&mut hasher);

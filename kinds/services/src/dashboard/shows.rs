@@ -1,4 +1,4 @@
-//! What the node's thread does at each look: takes the cycles, and shows what became of them.
+//! What the node's thread does at each poll: takes the cycles, and shows the results.
 
 use std::sync::Arc;
 
@@ -22,33 +22,33 @@ use super::{COMMAND, IMAGE};
 use crate::messages;
 use crate::picture::{PictureView, jpeg, read_head};
 
-/// Between two looks at the status; figures come with it.
+/// Interval between two polls of the status; figures are sent with it.
 const STATUS_NS: u64 = 500_000_000;
-/// Between two looks at the events.
+/// Interval between two polls of the events.
 const EVENTS_NS: u64 = 200_000_000;
 
-/// Between two images: 15 Hz, which looks alive and takes little of the network.
+/// Interval between two images: 15 Hz, which looks smooth and needs little of the network.
 const IMAGE_NS: u64 = 1_000_000_000 / 15;
-/// Between two frames with the values of ports: 10 Hz, as fast as people read.
+/// Interval between two frames with the values of ports: 10 Hz, as fast as people read.
 const VALUES_NS: u64 = 100_000_000;
-/// Frames taken at a look: a camera at 60 Hz leaves two, after a pause what its link holds.
+/// Most frames taken in a poll: a camera at 60 Hz leaves two, and after a pause a full link.
 const FRAMES_MAX: usize = 16;
-/// Of the JPEGs, 1 to 100.
+/// Quality of the JPEGs, 1 to 100.
 const IMAGE_QUALITY: u8 = 75;
 
 /// What has been shown, and what comes next.
 pub(super) struct Shows {
     hub: Arc<Hub>,
-    /// The thread of those who look on.
+    /// The thread of the viewers.
     server: Handle,
     cycles: Cycles,
     scopes: Scopes,
-    /// Whether the core ran when the status was last looked at.
+    /// Whether the core ran at the last poll of the status.
     is_running: bool,
     rates: Rates,
-    /// When the cycles were read last, monotonic ns.
+    /// When the cycles were last read, monotonic ns.
     looked_ns: u64,
-    /// Frames so far.
+    /// Number of frames so far.
     frames: u32,
     /// Number of the last command.
     sequence: u64,
@@ -59,12 +59,12 @@ pub(super) struct Shows {
     /// Number of the last event.
     event: u64,
     stop: Option<StopTimes>,
-    /// What could be set when it was last looked at; `None`: nothing of this graph can be.
+    /// The tunables at the last poll; `None`: this graph has none.
     tunables: Option<Vec<Tunable>>,
 }
 
 impl Shows {
-    /// Nothing yet.
+    /// Nothing has been shown yet.
     pub(super) fn new(watch: &Watch, hello: &Hello, hub: Arc<Hub>, server: Handle) -> Shows {
         Shows {
             hub,
@@ -75,8 +75,9 @@ impl Shows {
             rates: Rates::default(),
             looked_ns: 0,
             frames: 0,
-            // A former life of this service has counted commands too, and a number that was there
-            // already is no new command: so each life begins with a number that no other had.
+            // A former life of this service has counted commands too, and a number that was used
+            // already is not a new command. So each life begins with a number that no other has
+            // used.
             sequence: now_ns(),
             image_due_ns: 0,
             values_due_ns: 0,
@@ -90,7 +91,7 @@ impl Shows {
         }
     }
 
-    /// Looks at the run, and shows it to whoever looks on.
+    /// Polls the run, and shows it to the viewers.
     ///
     /// # Errors
     /// The supervisor is gone, or a link is broken.
@@ -98,8 +99,8 @@ impl Shows {
         for wish in self.hub.take_wishes() {
             self.carry_out(io, &wish)?;
         }
-        // An image takes a while to encode, so it comes before what shall be new; both are shown
-        // together, and cross the network so.
+        // An image takes a while to encode, so it comes before the reading of what must be new.
+        // Both are then sent together, also over the network.
         let image = self.take_image(io)?;
         self.scopes.carry_out(&self.hub, self.hub.take_scope_wishes(), now_ns());
         self.cycles.read(io.watch(), |id, record| self.scopes.take(id, record));
@@ -123,7 +124,7 @@ impl Shows {
             self.events_due_ns = now_ns + EVENTS_NS;
             self.show_events(io.watch())?;
         }
-        // While the core stops people wait for the figures of the stop.
+        // While the core stops, people wait for the figures of the stop.
         if now_ns >= self.status_due_ns || is_stopping {
             self.status_due_ns = now_ns + STATUS_NS;
             self.show_status(io.watch())?;
@@ -132,14 +133,14 @@ impl Shows {
         Ok(())
     }
 
-    /// Shows something from the server's thread: whom that wakes costs no system call then, as each
-    /// viewer would from here.
+    /// Shows something from the server's thread: there, waking the viewers needs no system call,
+    /// but from this thread each viewer would need one.
     fn show(&self, show: impl FnOnce(&Hub) + Send + 'static) {
         let hub = Arc::clone(&self.hub);
         self.server.spawn(async move { show(&hub) });
     }
 
-    /// What moved, if somebody looks on.
+    /// What moved, if there are viewers.
     fn take_motion(&mut self, watch: &Watch) -> Option<Bytes> {
         let (threads, path) = self.cycles.take_motion(|id| watch.lost(id));
         if self.hub.viewers() == 0 {
@@ -155,7 +156,7 @@ impl Shows {
         }))
     }
 
-    /// The newest messages of ports, if somebody wants them and it is time.
+    /// The newest messages of ports, if a viewer wants them and it is time.
     fn take_values(&mut self) -> Option<Bytes> {
         let now_ns = now_ns();
         if !self.hub.wants_values() || now_ns < self.values_due_ns {
@@ -165,15 +166,17 @@ impl Shows {
         Some(frame::values(self.frames, now_ns as f64 / 1e6, &self.cycles.ports.take()))
     }
 
-    /// Takes the frames of the camera, so that none is old, and gives one when it is time. No more
-    /// than one, and so many: where encoding takes longer than a camera's period they never end.
+    /// Takes the frames of the camera, so that none is old, and returns an image if it is time. It
+    /// encodes at most one, and takes a limited number: if encoding takes longer than a camera's
+    /// period, there would always be another frame.
     fn take_image(&mut self, io: &mut ServiceIo) -> Result<Option<Bytes>, Fault> {
         let mut image = None;
         let mut is_due = self.hub.wants_images() && now_ns() >= self.image_due_ns;
         for _ in 0..FRAMES_MAX {
             let Some(frame) = io.peek::<messages::Picture>(IMAGE)? else { break };
             if std::mem::take(&mut is_due) {
-                // From when it was due: frames come when they like, and the rate shall stay.
+                // Counted from when it was due: frames come at any time, and the rate must not
+                // fall.
                 let (now_ns, due_ns) = (now_ns(), self.image_due_ns + IMAGE_NS);
                 self.image_due_ns = if due_ns > now_ns { due_ns } else { now_ns + IMAGE_NS / 2 };
                 let head = read_head(|bytes| frame.read_at(0, bytes));
@@ -211,7 +214,7 @@ impl Shows {
         Ok(())
     }
 
-    /// Others set parameters too, so they are looked at again and again.
+    /// Others set parameters too, so the tunables are polled.
     fn show_tunables(&mut self, watch: &Watch) -> Result<(), Fault> {
         let Some(known) = &mut self.tunables else { return Ok(()) };
         let Answer::Tunables(now) = watch.supervisor().ask(&Request::Tunables {})? else {
@@ -233,7 +236,7 @@ impl Shows {
         }
     }
 
-    /// Puts an order into the planner's mailbox, and says whether it had room.
+    /// Puts an order into the planner's mailbox, and answers whether it had room.
     fn carry_out(&mut self, io: &mut ServiceIo, wish: &Wish) -> Result<(), Fault> {
         self.sequence += 1;
         let Wish { id, what, path, .. } = *wish;
@@ -242,7 +245,7 @@ impl Shows {
             true => Text::Done { id, text: "the planner is told" },
             false => Text::Error { id: Some(id), text: "the planner's mailbox is full; try again" },
         };
-        // A viewer that has gone, or takes no answers, needs none.
+        // A viewer that is gone, or takes no answers, needs none.
         let _ = wish.answers.try_send(self.hub.encode(&text));
         Ok(())
     }

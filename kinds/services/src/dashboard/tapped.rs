@@ -1,5 +1,5 @@
-//! The tap of a viewer: the ways of flows, as the process of their domain shows them. A thread of
-//! its own reads them, and ends as the viewer leaves or looks elsewhere.
+//! The tap of a viewer: the paths of flows, as the process of their domain reports them. A thread
+//! of its own reads them, and ends when the viewer leaves or changes its tap.
 
 use std::fmt::Display;
 use std::io::ErrorKind;
@@ -15,27 +15,27 @@ use tokio::sync::mpsc::Sender;
 
 use super::protocol::{TAP_LINES_PER_S, TAP_WAYS_PER_S};
 
-/// Between two looks whether the viewer is still there.
+/// Interval between two checks whether the viewer is still there.
 const LOOK: Duration = Duration::from_millis(500);
-/// Between two lines: what comes faster waits, and the domain counts what it cannot keep.
+/// Interval between two lines: faster ones wait, and the domain counts those that it cannot keep.
 const SPACING: Duration = Duration::from_nanos(1_000_000_000 / TAP_LINES_PER_S);
 
-/// A tap that is open, until this is dropped.
+/// An open tap, closed when this is dropped.
 pub(super) struct Tapped(#[expect(dead_code, reason = "it is held, and looked at")] Arc<()>);
 
-/// What a tap says.
+/// A message of a tap.
 #[derive(Debug)]
 pub(super) enum TapSaid {
     Line(TapLine),
-    /// It has ended by itself: why.
+    /// It has ended by itself; the reason.
     End(String),
 }
 
 /// Opens a tap at the flows of a domain: those that come to a node, or all. Waits for the
-/// supervisor and the domain, so it is for a thread that may.
+/// supervisor and the domain, so it must run on a thread that may wait.
 ///
 /// # Errors
-/// What is wrong, in words for people.
+/// The error, in words for people.
 pub(super) fn open(
     supervisor: &Supervisor,
     domain: &str,
@@ -70,7 +70,7 @@ fn process(status: &Status, domain: &str) -> Result<u32, String> {
     row.pid.ok_or_else(|| format!("domain '{domain}' is {}, without a process", row.state))
 }
 
-/// Hands on what the domain shows, until it ends or nobody looks.
+/// Passes on what the domain reports, until it ends or the tap is dropped.
 fn read(connection: &mut Connection, lines: &Sender<TapSaid>, alive: &Weak<()>) {
     while alive.strong_count() > 0 {
         let said = match connection.next(Some(LOOK)) {
@@ -82,7 +82,7 @@ fn read(connection: &mut Connection, lines: &Sender<TapSaid>, alive: &Weak<()>) 
             Err(error) => TapSaid::End(error.to_string()),
         };
         let is_last = matches!(said, TapSaid::End(_));
-        // It waits for a viewer that is slow; one that has gone is an error.
+        // Waits for a slow viewer; if the viewer is gone, this is an error.
         if lines.blocking_send(said).is_err() || is_last {
             return;
         }

@@ -1,5 +1,5 @@
-//! One viewer: what it is shown, and what it asks for. Both go their own way, so that an order to
-//! stop is carried out also while the viewer's network is slow to take what it is shown.
+//! One viewer: what it is shown, and what it asks for. The two are independent, so that an order to
+//! stop is carried out even while the viewer's network is slow.
 
 use std::error::Error as _;
 use std::future::ready;
@@ -23,21 +23,21 @@ use super::orders::{self, Ears, Reply, TapChange, Told};
 use super::protocol::{ORDER_LEN_MAX, STALLED_MAX, Text, WRONG_TOKENS_MAX};
 use super::tapped::{TapSaid, Tapped};
 
-/// Answers that wait to be sent.
+/// Answers that may wait to be sent.
 const ANSWERS_MAX: usize = 32;
-/// Lines of a tap that wait to be sent; others wait in the domain.
+/// Lines of a tap that may wait to be sent; others wait in the domain.
 const TAP_LINES_MAX: usize = 32;
-/// Between two pings. A viewer whose browser answers none for [`STALLED_MAX`] is gone, or takes
-/// nothing of what it is sent: the answer stands behind it in its queue.
+/// Interval between two pings. A viewer whose browser answers none for [`STALLED_MAX`] is gone, or
+/// reads nothing of what it is sent: the answer comes only after that.
 const PING_SPACING: Duration = Duration::from_secs(1);
-/// After a wrong token.
+/// Pause after a wrong token.
 const WRONG_TOKEN_PAUSE: Duration = Duration::from_secs(1);
-/// Messages that are no orders, until a viewer is closed: a page that is too old makes a few.
+/// Messages that are not orders, until a viewer is closed: an outdated page sends a few.
 const MALFORMED_MAX: u32 = 20;
-/// Messages a second that a viewer may send on end, pings among them; what comes faster waits. A
+/// Messages per second that a viewer may send continuously, including pings; faster ones wait. A
 /// page sends two or three.
 const MESSAGES_PER_S: f64 = 50.0;
-/// How long a closing viewer may take to say good bye.
+/// How long a closing viewer may take to answer.
 const CLOSING_MAX: Duration = Duration::from_secs(1);
 
 /// Why a viewer is closed: its code and a sentence.
@@ -66,14 +66,14 @@ pub(super) async fn serve(socket: WebSocket, hub: &Hub) {
     }
 }
 
-/// What comes of the viewer's orders.
+/// The results of the viewer's orders.
 struct Heard {
     replies: Receiver<Utf8Bytes>,
     tapped: Receiver<TapSaid>,
     pictures: watch::Receiver<Utf8Bytes>,
 }
 
-/// Says why, and waits until the other side has heard it, but not for long.
+/// Sends the reason, and waits a short time until the other side has received it.
 async fn close(
     sink: &mut SplitSink<WebSocket, Message>,
     stream: &mut SplitStream<WebSocket>,
@@ -81,15 +81,15 @@ async fn close(
 ) {
     let frame = CloseFrame { code, reason: text.into() };
     let said = async {
-        // One that is gone needs no good bye.
+        // A viewer that is gone needs no closing message.
         let _ = sink.send(Message::Close(Some(frame))).await;
         while let Some(Ok(_)) = stream.next().await {}
     };
     let _ = timeout(CLOSING_MAX, said).await;
 }
 
-/// Sends what there is to see; what is there at the same time goes in one piece. `None`: the viewer
-/// has gone.
+/// Sends everything that the viewer sees; messages that are ready at the same time are sent in one
+/// piece. `None`: the viewer is gone.
 async fn show(
     sink: &mut SplitSink<WebSocket, Message>,
     hub: &Hub,
@@ -101,7 +101,7 @@ async fn show(
         sink.feed(Message::Text(text)).await.ok()?;
     }
     let mut ping_at = Instant::now() + PING_SPACING;
-    // Whether there is something that the kernel has not got yet.
+    // Whether something has not been passed to the kernel yet.
     let mut is_held = true;
     loop {
         let message = select! {
@@ -147,12 +147,12 @@ async fn show(
     }
 }
 
-/// The last word, once it is said.
+/// The last word, once it is set.
 async fn last_word(closing: &mut watch::Receiver<Option<Closing>>) -> Option<Closing> {
     *closing.wait_for(Option::is_some).await.ok()?
 }
 
-/// The newest one, once there is one that was not seen yet.
+/// The newest frame, once there is one that was not seen yet.
 async fn newest<T: Clone>(frames: &mut watch::Receiver<T>) -> Option<T> {
     frames.changed().await.ok()?;
     Some(frames.borrow_and_update().clone())
@@ -163,18 +163,18 @@ fn stalled() -> End {
     (close_code::AGAIN, format!("this viewer read nothing for {s} s; open the page again"))
 }
 
-/// The ear for a viewer.
+/// Reads the orders of a viewer.
 struct Reading<'a> {
     hub: &'a Hub,
     ears: Ears,
     seat: Seat<'a>,
-    /// Read by what shows; it orders nothing but itself.
+    /// Read by [`show`]; it orders no other memory.
     wants: &'a [AtomicBool; 2],
     tap: Option<Tapped>,
 }
 
 impl Reading<'_> {
-    /// Carries orders out, as long as they come and the viewer is there. `None`: it has gone.
+    /// Carries orders out, as long as the viewer is there. `None`: it is gone.
     async fn listen(mut self, stream: &mut SplitStream<WebSocket>) -> Option<End> {
         let (mut wrong, mut malformed) = (0, 0);
         let mut pace = Pace::new();
@@ -215,7 +215,7 @@ impl Reading<'_> {
     fn take(&mut self, reply: Reply) {
         if let Some(wants) = reply.wants {
             self.seat.want(wants);
-            // See the field.
+            // Relaxed: see the field.
             self.wants.iter().zip(wants).for_each(|(to, wanted)| to.store(wanted, Relaxed));
         }
         match reply.tap {
@@ -224,13 +224,13 @@ impl Reading<'_> {
             TapChange::Ends => self.tap = None,
         }
         if let Some(text) = reply.text {
-            // Full: the viewer takes no answers, and is closed before long.
+            // If it is full, the viewer takes no answers, and is closed soon.
             let _ = self.ears.answers.try_send(text);
         }
     }
 }
 
-/// Why a message could not be read. `None`: the viewer has gone.
+/// Why a message could not be read. `None`: the viewer is gone.
 fn refused(error: &Error) -> Option<End> {
     match error.source()?.downcast_ref()? {
         Refusal::Capacity(_) => {
@@ -243,7 +243,7 @@ fn refused(error: &Error) -> Option<End> {
     }
 }
 
-/// How fast messages may come: so many a second, and as many at once.
+/// The rate limit of messages: so many per second, and as many at once.
 struct Pace {
     left: f64,
     since: Instant,
@@ -254,7 +254,7 @@ impl Pace {
         Pace { left: MESSAGES_PER_S, since: Instant::now() }
     }
 
-    /// Waits, if they came too fast.
+    /// Waits, if messages came too fast.
     async fn wait(&mut self) {
         let earned = self.since.elapsed().as_secs_f64() * MESSAGES_PER_S;
         self.since = Instant::now();

@@ -1,4 +1,4 @@
-//! The formats in which Prometheus reads figures, and which of them a reader wants.
+//! The formats in which Prometheus reads figures, and the choice of one for a reader.
 
 use std::fmt;
 
@@ -10,18 +10,18 @@ use prometheus_client::registry::Registry;
 /// A format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Format {
-    /// Delimited messages: the only one with native histograms; built with that feature.
+    /// Delimited messages: the only format with native histograms; used if built with that feature.
     Protobuf,
     /// OpenMetrics 1.0.
     OpenMetrics,
-    /// Prometheus' own text, 0.0.4: for everybody else.
+    /// Prometheus' own text format, 0.0.4: for all other readers.
     Text,
 }
 
 const HAS_PROTOBUF: bool = cfg!(feature = "native_histograms");
 
 impl Format {
-    /// What its body is called.
+    /// The content type of its body.
     pub(super) fn content_type(self) -> &'static str {
         match self {
             Format::Protobuf => {
@@ -33,7 +33,7 @@ impl Format {
         }
     }
 
-    /// The one that an `Accept` header likes best; text for one that names none of them.
+    /// The format that an `Accept` header prefers; text if the header names none of them.
     pub(super) fn of(accept: &str) -> Format {
         let wanted = accept.split(',').filter_map(|range| {
             let mut parts = range.split(';').map(str::trim);
@@ -60,12 +60,12 @@ impl Format {
             };
             (is_ours && quality > 0.0).then_some((format, quality))
         });
-        // Of equals the first.
+        // Of equal ones the first is taken.
         let best = wanted.reduce(|a: (Format, f64), b| if b.1 > a.1 { b } else { a });
         best.map_or(Format::Text, |it| it.0)
     }
 
-    /// All figures in it.
+    /// All figures in this format.
     ///
     /// # Errors
     /// A bug of the encoder.
@@ -81,8 +81,8 @@ impl Format {
     }
 }
 
-/// OpenMetrics as 0.0.4 writes it: there a counter is called what its values are called, and there
-/// are neither units nor an end.
+/// Converts OpenMetrics to 0.0.4, in which a counter has the same name as its values, and units and
+/// the end mark do not exist.
 fn classic(open: &str) -> String {
     let mut text = String::new();
     let mut help: Option<(&str, &str)> = None;

@@ -1,4 +1,4 @@
-//! Counters and histograms of the cycles, as Prometheus reads them; those of the status stand in
+//! Counters and histograms of the cycles, as Prometheus reads them; those of the status are in
 //! `standing`.
 
 mod standing;
@@ -21,20 +21,20 @@ use sinew_spec::plan::{Plan, Release};
 
 pub(super) use self::standing::Standing;
 
-/// Name and value each.
+/// Names and values.
 pub(super) type Labels = Vec<(&'static str, String)>;
 
 pub(super) type Gauges = Family<Labels, Gauge<f64, AtomicU64>>;
 
-/// Upper ends of the classic buckets, s: 1, 2 and 5 of each decade, so that a bucket is no coarser
-/// than half of its value, from the shortest node to a cycle that is lost.
+/// Upper ends of the classic buckets, s: 1, 2 and 5 of each decade, so that the width of a bucket
+/// is at most half of its value, from the shortest node to a cycle that is lost.
 const BUCKETS_S: [f64; 16] = [
     1e-6, 2e-6, 5e-6, 10e-6, 20e-6, 50e-6, 100e-6, 200e-6, 500e-6, 1e-3, 2e-3, 5e-3, 10e-3, 20e-3,
     50e-3, 100e-3,
 ];
-/// A native bucket is at most so many times as wide as the one before.
+/// A native bucket is at most this many times as wide as the one before.
 const NATIVE_FACTOR: f64 = 1.1;
-/// Native buckets of one histogram; past it the resolution is halved. From 1 us to 1 s it takes 160
+/// Most native buckets of one histogram; with more the resolution is halved. 1 us to 1 s takes 160
 /// of them.
 const NATIVE_BUCKETS_MAX: usize = 160;
 
@@ -42,17 +42,18 @@ const NATIVE_BUCKETS_MAX: usize = 160;
 #[derive(Clone, Copy)]
 pub(super) struct Cycle<'a> {
     pub(super) record: &'a Record,
-    /// What its thread has counted since the record before, cycles without a record among it.
+    /// What its thread has counted since the previous record, including cycles without a record.
     pub(super) since: Totals,
     pub(super) latency_ns: u64,
-    /// From its planned start to the actual one, and to its end.
+    /// From the planned start to the actual start, and to the end.
     pub(super) jitter_ns: u64,
     pub(super) release_to_end_ns: u64,
     clock: Clock,
 }
 
 impl<'a> Cycle<'a> {
-    /// Of this record; `before` is what the thread had counted in the same life at the one before.
+    /// The cycle of this record; `before` is what the thread had counted at the previous record of
+    /// the same life.
     pub(super) fn new(record: &'a Record, before: Option<Totals>, clock: Clock) -> Cycle<'a> {
         let alone = || Totals {
             overruns: record.is_overrun().into(),
@@ -68,18 +69,18 @@ impl<'a> Cycle<'a> {
         Cycle { record, since, latency_ns, jitter_ns, release_to_end_ns, clock }
     }
 
-    /// Execution time of the node at this place in the thread.
+    /// Execution time of the node number `node` in the thread.
     pub(super) fn execution_ns(&self, node: usize) -> u64 {
         self.clock.ns(self.record.execution_ticks(node))
     }
 }
 
-/// As rules are written.
+/// In us, the unit of rules.
 pub(super) fn us(ns: u64) -> f64 {
     ns as f64 / 1e3
 }
 
-/// What is counted of each thread: by itself, and at last by the monitor.
+/// What is counted of each thread: the thread counts all but the last, which the monitor counts.
 const COUNTED: [(&str, &str); LOST + 1] = [
     ("cycles", "Cycles of a realtime thread"),
     ("overruns", "Cycles past their deadline or without their feedback"),
@@ -103,17 +104,17 @@ pub(super) struct CycleFigures(BTreeMap<ThreadId, Thread>);
 /// The figures of a thread.
 struct Thread {
     tally: Tally,
-    /// As [`COUNTED`].
+    /// In the order of [`COUNTED`].
     counters: [Counter; COUNTED.len()],
     latency: Times,
-    /// From its release, and until its end; only of a thread that the clock releases.
+    /// From its release to its start and to its end; only for a thread that the clock releases.
     planned: Option<[Times; 2]>,
     nodes: Vec<Times>,
-    /// Of all nodes in order; empty if nobody asked for them.
+    /// The signals of all nodes in order; empty if they were not asked for.
     signals: Vec<Gauge<f64, AtomicU64>>,
 }
 
-/// A histogram, and the maximum that no histogram has.
+/// A histogram, and the maximum, which a histogram does not have.
 struct Times {
     histogram: Histogram,
     max: Gauge<f64, AtomicU64>,
@@ -131,7 +132,7 @@ impl Times {
 }
 
 impl CycleFigures {
-    /// All at zero, for every realtime thread of the plan; with the signals of its nodes or not.
+    /// All zero, for every realtime thread of the plan; with or without the signals of its nodes.
     pub(super) fn new(registry: &mut Registry, plan: &Plan, with_signals: bool) -> CycleFigures {
         let counted = COUNTED.map(|(name, doc)| counters(registry, name, doc));
         let [latency, jitter, release_to_end, execution] =
@@ -171,7 +172,7 @@ impl CycleFigures {
         CycleFigures(threads)
     }
 
-    /// Shows what a thread has counted itself.
+    /// Publishes what a thread has counted itself.
     pub(super) fn totals(&mut self, thread: ThreadId, life: u32, totals: Totals) {
         let Some(it) = self.0.get_mut(&thread) else { return };
         it.tally.take(life, totals);
@@ -198,7 +199,7 @@ impl CycleFigures {
         }
     }
 
-    /// Says how many cycles of a thread were gone before they were read, in all.
+    /// Sets how many cycles of a thread were overwritten before they were read, in total.
     pub(super) fn lost(&self, thread: ThreadId, lost: u64) {
         self.0.get(&thread).into_iter().for_each(|it| set(&it.counters[LOST], lost));
     }
@@ -223,7 +224,7 @@ impl TimesFamily {
     }
 }
 
-/// Native, with classic buckets beside for who cannot read that.
+/// A native histogram, with classic buckets for readers that do not know native ones.
 fn histogram() -> Histogram {
     let native = NativeHistogramConfig::new(NATIVE_FACTOR).max_buckets(NATIVE_BUCKETS_MAX);
     Histogram::new_classic_and_native(BUCKETS_S, native)
@@ -237,7 +238,7 @@ fn elements(signals: &[Signal]) -> impl Iterator<Item = [(&'static str, String);
     })
 }
 
-/// Registers counters; the name gets its `_total` from the encoder.
+/// Registers counters; the encoder adds `_total` to the name.
 pub(super) fn counters(registry: &mut Registry, name: &str, doc: &str) -> Family<Labels, Counter> {
     let family = Family::default();
     registry.register(name, doc, Family::clone(&family));
@@ -258,7 +259,7 @@ fn gauge(family: &Gauges, labels: &Labels) -> Gauge<f64, AtomicU64> {
     family.get_or_create(labels).clone()
 }
 
-/// For what is counted elsewhere: nobody else writes this one.
+/// For a value that is counted elsewhere; nothing else writes this counter.
 fn set(counter: &Counter, value: u64) {
     counter.inner().store(value, std::sync::atomic::Ordering::Relaxed);
 }

@@ -1,4 +1,4 @@
-//! Who listens at a port that is taken, as far as the kernel shows it to this user.
+//! Finds the process that listens at a port, as far as the kernel shows it to this user.
 
 use std::fs;
 use std::path::Path;
@@ -15,7 +15,8 @@ pub(super) fn of(port: u16) -> Option<String> {
     let numbers = processes.filter_map(|it| it.file_name().to_str()?.parse::<u32>().ok());
     numbers.into_iter().find_map(|process| {
         let folder = format!("/proc/{process}");
-        // As `ps` shows it: the domains of a run are all the same program.
+        // The first word of its command line, as `ps` shows it: all domains of a run have the same
+        // program.
         let name = holds(Path::new(&folder), &sockets)
             .then(|| fs::read(format!("{folder}/cmdline")).unwrap_or_default())?;
         let name = name.split(|&byte| byte == 0).next().unwrap_or_default();
@@ -23,7 +24,7 @@ pub(super) fn of(port: u16) -> Option<String> {
     })
 }
 
-/// The sockets of a table of /proc/net that listen at the port, as descriptors show them.
+/// The sockets in a table of /proc/net that listen at the port, in the form that descriptors show.
 fn listening(table: &str, port: u16) -> Vec<String> {
     let of_port = format!(":{port:04X}");
     let socket = |line: &str| {

@@ -23,36 +23,36 @@ use super::server::held;
 use super::webhook::Outbox;
 use crate::tell;
 
-/// Everything that it keeps from one look to the next.
+/// Everything that is kept from one poll to the next.
 pub(super) struct Look<'a> {
     rules: &'a [Rule],
     graph: String,
     watched: Watched,
     cycles: CycleFigures,
     standing: Standing,
-    /// Of each rule how many sources it holds at, and how often it has fired.
+    /// For each rule the number of sources at which it holds, and how often it has fired.
     firing: Family<Labels, Gauge>,
     fired: Family<Labels, Counter>,
-    /// Without a value until a rule has stopped the core.
+    /// Has no value until a rule has stopped the core.
     to_stop: Gauges,
     outbox: Option<Outbox>,
     /// The monitor's own name.
     name: String,
-    /// Event number that was seen last.
+    /// Number of the last event that was seen.
     seen: u64,
-    /// By thread, the life of the core in which it was seen last, and what it had counted then; and
-    /// the newest of these lives.
+    /// For each thread the life of the core in which it was last seen, and what it had counted
+    /// then; and the newest of these lives.
     counted: BTreeMap<ThreadId, (u32, Totals)>,
     life: Option<u32>,
-    /// The cycle that broke a rule which stops; until the stop is seen.
+    /// The cycle that broke a rule with the action stop; kept until the stop is seen.
     broken: Option<(usize, At)>,
 }
 
 impl<'a> Look<'a> {
-    /// Finds in the plan what the rules watch, and says it.
+    /// Finds in the plan what the rules watch, and reports it.
     ///
     /// # Errors
-    /// A rule names what the plan does not have.
+    /// A rule names something that the plan does not have.
     pub(super) fn new(
         plan: &Plan,
         rules: &'a [Rule],
@@ -69,7 +69,7 @@ impl<'a> Look<'a> {
         registry.register("rule_firing", "Sources at which a rule holds", Family::clone(&firing));
         let fired = counters(registry, "rule_fired", "How often a rule has fired");
         for rule in rules {
-            // One that has never fired is shown too.
+            // A rule that has never fired is shown too.
             _ = (firing.get_or_create(&of_rule(rule)), fired.get_or_create(&of_rule(rule)));
         }
         let doc = "The last stop by a rule, from the cycle that broke it to the first safe output";
@@ -91,8 +91,8 @@ impl<'a> Look<'a> {
         })
     }
 
-    /// From now on rules may tell this one, which is told that they begin anew: what a monitor has
-    /// said before it ended, in this run or an earlier one, this one does not know.
+    /// From now on rules may use this outbox. Its receiver is told that they start again, because
+    /// this monitor does not know what was said by one before it, in this run or an earlier one.
     pub(super) fn tell_through(&mut self, outbox: Option<Outbox>) {
         self.outbox = outbox;
         if let Some(outbox) =
@@ -103,10 +103,10 @@ impl<'a> Look<'a> {
         }
     }
 
-    /// Takes the cycles since the last look.
+    /// Takes the cycles since the last call.
     ///
     /// # Errors
-    /// The supervisor does not do what a rule orders.
+    /// The supervisor does not carry out an order of a rule.
     pub(super) fn at_cycles(&mut self, watch: &mut Watch) -> Result<(), Fault> {
         let (clock, supervisor) = (watch.clock(), watch.supervisor().clone());
         let begun_in = watch.life();
@@ -119,7 +119,7 @@ impl<'a> Look<'a> {
                 news.extend(self.watched.reset(|it| it.thread == Some(thread)));
             }
             if self.life.is_none_or(|newest| newest < life) && self.life.replace(life).is_some() {
-                // A rule that stops the core and still holds is to stop it again.
+                // A rule that stops the core and still holds must stop it again.
                 let stops = |rule: usize| self.rules[rule].stop;
                 news.extend(self.watched.reset(|it| it.thread.is_none() && stops(it.rule)));
             }
@@ -134,7 +134,7 @@ impl<'a> Look<'a> {
             let before = before.filter(|before| before.0 == life).map(|it| it.1);
             let cycle = Cycle::new(record, before, clock);
             self.cycles.observe(thread, &cycle);
-            // What happened before this process was started and the core reset is of the past.
+            // Cycles from before this process started and the core was reset do not count.
             if life >= begun_in {
                 let at = At { thread, life, number: record.number(), start_ns: record.start_ns() };
                 news.extend(self.watched.cycle(at, &cycle));
@@ -147,10 +147,10 @@ impl<'a> Look<'a> {
         Ok(())
     }
 
-    /// Takes the status and the events. Waits while a page is written of `registry`.
+    /// Takes the status and the events. Waits while a page is written from `registry`.
     ///
     /// # Errors
-    /// The supervisor is gone, or does not do what a rule orders.
+    /// The supervisor is gone, or does not carry out an order of a rule.
     pub(super) fn at_status(
         &mut self,
         watch: &Watch,
@@ -173,9 +173,9 @@ impl<'a> Look<'a> {
         let rule = &self.rules[news.rule];
         let text = words(rule, news);
         if matches!(news.change, Change::Fired(_)) {
-            // Who comes late does not stop the next life of the core for what the last one did.
+            // A late decision about one life of the core must not stop the next life.
             if rule.stop && news.at.is_none_or(|at| self.counted[&at.thread].0 == at.life) {
-                // Before all else: the rest can wait.
+                // The order comes first: everything else can wait.
                 let order = supervisor.order(&Request::Halt { reason: Some(text.clone()) });
                 order.map_err(|error| fault!("{rule} cannot stop the core: {error}"))?;
                 self.broken = self.broken.or(news.at.map(|at| (news.rule, at)));
@@ -194,7 +194,7 @@ impl<'a> Look<'a> {
         Ok(())
     }
 
-    /// What the webhook is told.
+    /// The message to the webhook.
     fn letter(&self, news: Option<&News>, text: &str) -> String {
         let rule = news.map(|news| &self.rules[news.rule]);
         let (state, value) = match news.map(|news| news.change) {
@@ -216,7 +216,7 @@ impl<'a> Look<'a> {
         .to_string()
     }
 
-    /// Says how long a stop by rule has taken: to the first cycle with safe outputs.
+    /// Reports how long a stop by a rule took, up to the first cycle with safe outputs.
     fn measure(&mut self, plan: &Plan, stop_ns: u64) {
         let Some((rule, at)) = self.broken.take() else { return };
         let period_ns =
@@ -237,7 +237,7 @@ fn of_rule(rule: &Rule) -> Labels {
     vec![("rule", rule.number.to_string()), ("condition", rule.text.clone())]
 }
 
-/// A change for people.
+/// A change in words for people.
 fn words(rule: &Rule, news: &News) -> String {
     let say = rule.say.as_ref().map_or(String::new(), |say| format!("{say}: "));
     let cycle = news.at.map_or(String::new(), |at| format!(", cycle {}", at.number));

@@ -1,6 +1,6 @@
-//! Rules: what is watched in the run, and what is done about it. Here a rule as it is written; the
-//! grammar stands in `parse`, what may be watched in `quantity`, where it is found in a plan in
-//! `bind`, and when a rule fires in `judge`.
+//! Rules: what is watched in the run, and what is done about it. This module has the rule as it is
+//! written; the grammar is in `parse`, what may be watched in `quantity`, where that is found in a
+//! plan in `bind`, and when a rule fires in `judge`.
 //!
 //! ```text
 //! rule       = quantity comparison bound ["for" time] ["within" time] ":" actions [text]
@@ -35,7 +35,7 @@ use self::quantity::{How, Known};
 /// Window of a count without `within` and without `for`.
 const WITHIN_NS: u64 = 1_000_000_000;
 
-/// Bytes of a rule: an alarm repeats it, and a request to the supervisor has an end.
+/// Most bytes of a rule: an alarm repeats the rule, and a request to the supervisor is limited.
 const LEN_MAX: usize = 500;
 
 /// A rule as it is written.
@@ -48,9 +48,9 @@ pub(super) struct Rule {
     quantity: Quantity,
     comparison: Comparison,
     bound: Bound,
-    /// So long it must hold before the rule fires.
+    /// How long it must hold before the rule fires.
     for_ns: u64,
-    /// Of a count or a maximum: how far it looks back.
+    /// For a count or a maximum: how far it looks back.
     within_ns: u64,
     /// Whether a webhook is told.
     pub(super) webhook: bool,
@@ -63,7 +63,7 @@ pub(super) struct Rule {
 /// What a rule watches.
 #[derive(Clone, Debug)]
 enum Quantity {
-    /// One of the table, of those that the selector chooses.
+    /// One of the table, at the sources that the selector chooses.
     Known { known: &'static Known, selector: Vec<(&'static str, String)> },
     /// A signal of a node of the core: one element, or any of them.
     Signal { node: String, signal: String, element: Option<usize>, absolute: bool },
@@ -91,7 +91,7 @@ enum Bound {
 struct Comparison {
     word: &'static str,
     holds: fn(&f64, &f64) -> bool,
-    /// Which of two values meets the bound better.
+    /// Which of two values is further beyond the bound.
     better: Ordering,
 }
 
@@ -99,7 +99,7 @@ const fn row(word: &'static str, holds: fn(&f64, &f64) -> bool, better: Ordering
     Comparison { word, holds, better }
 }
 
-/// Longer ones before those that they begin with.
+/// Longer ones come before those that they begin with.
 const COMPARISONS: [Comparison; 6] = [
     row(">=", f64::ge, Ordering::Greater),
     row("<=", f64::le, Ordering::Less),
@@ -110,14 +110,15 @@ const COMPARISONS: [Comparison; 6] = [
 ];
 
 impl Comparison {
-    /// Of several values the one that meets the bound best: a rule holds if it holds for any.
+    /// Of several values the one that meets the bound best: a rule holds if it holds for any of
+    /// them.
     fn foremost(self, values: impl Iterator<Item = f64>, bound: f64) -> f64 {
         let holds = |value: f64| (self.holds)(&value, &bound);
         let better = |a: f64, b: f64| match self.better {
             Ordering::Equal => holds(b) && !holds(a),
             better => b.partial_cmp(&a) == Some(better),
         };
-        // What is not a number is worse than any: it must not hide the others.
+        // A NaN is worse than any number: it must not hide the others.
         let is_better = |a: f64, b: f64| better(a, b) || a.is_nan() && !holds(a);
         values.reduce(|a, b| if is_better(a, b) { b } else { a }).unwrap_or(f64::NAN)
     }
@@ -132,19 +133,19 @@ pub(super) struct At {
     pub(super) start_ns: u64,
 }
 
-/// A rule has changed.
+/// A rule has fired or is resolved.
 #[derive(Debug)]
 pub(super) struct News {
-    /// Place of the rule.
+    /// Index of the rule.
     pub(super) rule: usize,
     pub(super) source: String,
     pub(super) change: Change,
-    /// The cycle that did it.
+    /// The cycle that caused it.
     pub(super) at: Option<At>,
 }
 
 impl Rule {
-    /// What it watches, in words.
+    /// What the rule watches, in words.
     pub(super) fn doc(&self) -> &'static str {
         match &self.quantity {
             Quantity::Known { known, .. } => known.doc,

@@ -1,5 +1,5 @@
-//! The page that Prometheus reads. What comes from the network is hostile: it is bounded in size,
-//! number and time, and nothing of it reaches the run.
+//! The page that Prometheus reads. Input from the network is hostile: its size, number and duration
+//! are limited, and nothing of it reaches the run.
 
 #[cfg(test)]
 mod tests;
@@ -28,21 +28,21 @@ use crate::server::{self, Limits};
 /// Prometheus needs one connection.
 const LIMITS: Limits =
     Limits { connections: 32, lasts: Duration::from_secs(10), keeps_alive: false };
-/// A monitor that has not looked at the run for so long is not healthy.
+/// A monitor that has not polled the run for this long is not healthy.
 const LOOK_NS_MAX: u64 = 5_000_000_000;
 
-/// The thread that speaks with the network: the node's own never waits for it. Ends when it is
-/// dropped.
+/// The thread that handles the network; the node's own thread never waits for it. It ends when this
+/// is dropped.
 pub(super) struct Net {
     end: Arc<Notify>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Net {
-    /// Serves the page at the listener, and tells the webhook what is to be told.
+    /// Serves the page at the listener, and delivers the webhook's messages.
     ///
     /// # Errors
-    /// What the kernel says to a thread and a poller more.
+    /// The kernel refuses a thread or a poller.
     pub(super) fn start(
         listener: TcpListener,
         page: Arc<Page>,
@@ -66,7 +66,7 @@ impl Drop for Net {
     fn drop(&mut self) {
         self.end.notify_one();
         if let Some(thread) = self.thread.take() {
-            // If it has panicked there is nothing left to end.
+            // If it has panicked, there is nothing left to end.
             let _ = thread.join();
         }
     }
@@ -74,15 +74,15 @@ impl Drop for Net {
 
 /// What is served.
 pub(super) struct Page {
-    /// The figures. Whoever shows a status holds it, so that a page is of one status.
+    /// The figures. It is locked while a status is published, so that a page shows one status only.
     pub(super) registry: Mutex<Registry>,
-    /// Where it is served.
+    /// The address at which it is served.
     pub(super) address: SocketAddr,
-    /// When the run was looked at last.
+    /// When the run was last polled.
     pub(super) looked_ns: AtomicU64,
 }
 
-/// A registry; also after a panic, for the figures in it are whole at any time.
+/// Locks a registry, also after a panic: its figures are complete at any time.
 pub(super) fn held(registry: &Mutex<Registry>) -> MutexGuard<'_, Registry> {
     registry.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -115,7 +115,7 @@ impl Page {
     }
 
     fn health(&self) -> Response {
-        // Nothing is ordered by it: a moment sooner or later is as good.
+        // It orders no other memory: a slightly older or newer value is as good.
         let age_ns = now_ns().saturating_sub(self.looked_ns.load(Ordering::Relaxed));
         if age_ns < LOOK_NS_MAX {
             return "ok\n".into_response();
@@ -124,8 +124,8 @@ impl Page {
         (StatusCode::SERVICE_UNAVAILABLE, text).into_response()
     }
 
-    /// A page of somebody else may have its name resolved to this machine, and then read in the
-    /// browser what only this machine should see. Such a request bears the other name.
+    /// Another site's page may have its name resolved to this machine, and then read in the browser
+    /// what only this machine should see. Such a request carries the other name.
     fn check_host(&self, headers: &HeaderMap) -> Result<(), String> {
         if !self.address.ip().is_loopback() {
             return Ok(());

@@ -1,5 +1,5 @@
-//! Tells somebody else over HTTP, without ever making the rules wait: what is to be told waits in a
-//! short queue, and each of it is tried a few times.
+//! Sends messages to another program over HTTP, without ever making the rules wait: messages wait
+//! in a short queue, and each is tried a few times.
 
 #[cfg(test)]
 mod tests;
@@ -22,16 +22,16 @@ use tokio::time::{sleep, timeout};
 use super::figures::Labels;
 use crate::tell;
 
-/// What waits at most; past it the newest is dropped, and counted.
+/// Most messages that wait; if it is full, the newest is dropped and counted.
 const WAITING_MAX: usize = 64;
-/// So often each is tried.
+/// Most attempts for a message.
 const ATTEMPTS_MAX: u32 = 5;
-/// So long an attempt may take, from the look-up of the name to the answer.
+/// How long an attempt may take, from the look-up of the name to the answer.
 const ATTEMPT_DEADLINE: Duration = Duration::from_secs(5);
 /// Pause after the first attempt; it doubles.
 const BACKOFF: Duration = Duration::from_millis(500);
 
-/// Where to.
+/// The address to send to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Webhook {
     host: String,
@@ -64,22 +64,22 @@ impl Webhook {
     }
 }
 
-/// What is to be told, and what becomes of it by `outcome`: delivered, failed, dropped.
+/// The messages to be sent, and counters of their `outcome`: delivered, failed, dropped.
 pub(super) struct Outbox {
     waiting: Sender<String>,
     outcomes: Family<Labels, Counter>,
 }
 
-/// Who tells it.
+/// Sends the messages.
 pub(super) struct Delivery {
     webhook: Webhook,
     waiting: Receiver<String>,
     outcomes: Family<Labels, Counter>,
-    /// Closed when all is told.
+    /// Closed when all messages are sent.
     _ends: mpsc::Sender<()>,
 }
 
-/// Says when all is told that was put into an outbox that is gone.
+/// Tells when all messages of a dropped outbox are sent.
 pub(super) struct AllTold(mpsc::Receiver<()>);
 
 /// An empty outbox for a webhook.
@@ -94,7 +94,7 @@ pub(super) fn outbox(
 }
 
 impl Outbox {
-    /// Takes what is to be told; never waits. Whether there was room.
+    /// Takes a message; never waits. Returns whether there was room.
     pub(super) fn put(&self, body: String) -> bool {
         let has_room = self.waiting.try_send(body).is_ok();
         if !has_room {
@@ -105,14 +105,14 @@ impl Outbox {
 }
 
 impl AllTold {
-    /// Waits until all is told, or until `time` is over; whether it is.
+    /// Waits until all messages are sent, at most for `time`; returns whether they are.
     pub(super) fn within(&self, time: Duration) -> bool {
         self.0.recv_timeout(time) != Err(RecvTimeoutError::Timeout)
     }
 }
 
 impl Delivery {
-    /// Tells what is put in, until the outbox is gone.
+    /// Sends what is put in, until the outbox is dropped.
     pub(super) async fn run(mut self) {
         while let Some(body) = self.waiting.recv().await {
             match insist(&self.webhook, &body).await {
@@ -131,7 +131,7 @@ fn count(outcomes: &Family<Labels, Counter>, outcome: &str) {
     outcomes.get_or_create(&vec![("outcome", outcome.to_owned())]).inc();
 }
 
-/// Tries some times.
+/// Tries several times.
 async fn insist(webhook: &Webhook, body: &str) -> Result<(), String> {
     let mut pause = BACKOFF;
     let mut attempt = 1;
@@ -153,7 +153,7 @@ async fn insist(webhook: &Webhook, body: &str) -> Result<(), String> {
     }
 }
 
-/// Whether another attempt may fare better.
+/// Whether another attempt may succeed.
 fn is_passing(status: StatusCode) -> bool {
     status.is_server_error()
         || [StatusCode::REQUEST_TIMEOUT, StatusCode::TOO_MANY_REQUESTS].contains(&status)
@@ -165,7 +165,7 @@ async fn post(webhook: &Webhook, body: &str) -> Result<StatusCode, String> {
     let stream = TcpStream::connect((name, *port)).await.map_err(|error| error.to_string())?;
     let spoken = http1::handshake(TokioIo::new(stream)).await;
     let (mut sender, connection) = spoken.map_err(|error| error.to_string())?;
-    // It ends with the sender, and says then what the sender says too.
+    // It ends with the sender, and its error is then also the sender's.
     tokio::spawn(connection);
     let request = Request::builder()
         .method(Method::POST)

@@ -1,4 +1,4 @@
-//! A picture as JPEG, for browsers and files: read row by row from where it stands.
+//! A picture as JPEG, for browsers and files: read row by row from where it is stored.
 
 use std::cell::RefCell;
 
@@ -7,11 +7,11 @@ use sinew_media::PixelFormat;
 
 use super::{PictureView, Points};
 
-/// Bytes that a JPEG of a picture needs at first: more than the arm's has at quality 80.
+/// First size of the buffer for a JPEG: more than the arm's picture needs at quality 80.
 const LEN: usize = 64 * 1024;
-/// Points whose colours are converted at once; the compiler makes vector code of it.
+/// Points whose colours are converted at once; the compiler vectorises this.
 const CONVERTED: usize = 16;
-/// A difference that is none: grey.
+/// No colour difference: grey.
 const NO_COLOUR: u8 = 128;
 
 /// The picture as JPEG (JFIF, 4:2:0). `quality` from 1 to 100; 80 is good for a page. A picture of
@@ -32,7 +32,7 @@ pub fn encode<P: Points + ?Sized>(picture: &PictureView<'_, P>, quality: u8) -> 
 
 struct Source<'a, P: ?Sized> {
     picture: &'a PictureView<'a, P>,
-    /// A row at a time.
+    /// One row at a time.
     row: RefCell<Vec<u8>>,
 }
 
@@ -72,7 +72,7 @@ impl<P: Points + ?Sized> ImageBuffer for Source<'_, P> {
     }
 }
 
-/// Red, green and blue to luma and differences.
+/// Converts red, green and blue to luma and colour differences.
 fn convert(row: &[u8], buffers: &mut [Vec<u8>; 4]) {
     let (whole, rest) = row.as_chunks::<{ 3 * CONVERTED }>();
     let mut points = |points: &[u8]| {
@@ -91,7 +91,7 @@ fn convert(row: &[u8], buffers: &mut [Vec<u8>; 4]) {
 
 /// Samples of video as samples of JPEG: luma from 16 to 235 as 0 to 255 (ITU-R BT.601, JFIF).
 const LUMA: [u8; 256] = widened(16, 219, 0);
-/// The same for differences: 112 on either side of 128 as 127.5.
+/// The same for colour differences: 112 on either side of 128 as 127.5.
 const DIFFERENCE: [u8; 256] = widened(128, 224, 128);
 
 /// `(sample - from) * 255 / span + to`, rounded, within 0 to 255.
@@ -153,7 +153,7 @@ mod tests {
         assert_eq!(encoded(head, &points, 255), encoded(head, &points, 100));
     }
 
-    /// One colour in every format and in sizes that no block divides, as a decoder of JPEG sees it.
+    /// One colour in every format and in sizes that no block divides, as a JPEG decoder sees it.
     #[test]
     fn a_colour_is_the_same_in_every_format() {
         // Red, by BT.601, from 16 to 235 and from 0 to 255.

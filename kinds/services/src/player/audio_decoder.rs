@@ -1,4 +1,4 @@
-//! Kind `audio_decoder`: makes samples of packets.
+//! Kind `audio_decoder`: decodes packets into samples.
 
 #[cfg(feature = "media")]
 mod decode;

@@ -1,4 +1,4 @@
-//! Kind `audio_sink`: lets sound be heard, and says what is heard: the clock of a film.
+//! Kind `audio_sink`: plays sound, and sends what is heard: the clock of a film.
 
 use std::path::Path;
 use std::time::Duration;
@@ -20,7 +20,7 @@ const IN: usize = 0;
 const ORDERS: usize = 1;
 const CLOCK: usize = 2;
 
-/// Between two looks: so old the clock is that others read.
+/// Interval between two polls: the clock that others read may be this old.
 const LOOK: Duration = Duration::from_millis(5);
 
 /// What the compiler knows of the kind.
@@ -72,7 +72,7 @@ impl Service for AudioSink {
             take(io, &mut sound)?;
             sound.go_on(now_ns());
             let clock = sound.clock(now_ns());
-            // A new life does not know where its film is before it hears it.
+            // A new life does not know the position of its film before sound comes.
             if has_begun || sound.has_begun() {
                 io.send(CLOCK, &clock)?;
             }
@@ -91,7 +91,7 @@ impl AudioSink {
     fn open(&self) -> Result<Box<dyn Output>, Fault> {
         let opened = match self.output.as_str() {
             "clock" => return Ok(Box::new(Metronome::new())),
-            // ALSA would print a page of its own to say the same.
+            // ALSA would print a page of text to say the same.
             "auto" if !Path::new("/dev/snd").exists() => Err("the kernel has none".to_owned()),
             _ => device(),
         };
@@ -113,7 +113,7 @@ fn device() -> Result<Box<dyn Output>, String> {
 
 #[cfg(not(feature = "media"))]
 fn device() -> Result<Box<dyn Output>, String> {
-    Err("this program was built without; build it with '--features media'".into())
+    Err(super::without_media().to_string())
 }
 
 /// Takes blocks for as long as they are wanted.

@@ -1,10 +1,10 @@
-//! The clock of a film, as who plays its sound says it: which place is heard at which time.
+//! The clock of a film, as its sound output sends it: which position is heard at which time.
 
 use sinew_media::PlayState;
 
 use crate::messages::PlayClock;
 
-/// A clock that was read; it goes on by itself until the next one.
+/// A clock that was read; it continues by itself until the next one is read.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Clock {
     position_ns: u64,
@@ -17,7 +17,7 @@ pub(crate) struct Clock {
 }
 
 impl Clock {
-    /// A clock of a message. What no clock can say is as if it stood.
+    /// The clock in a message. With values that are not possible it is stopped.
     pub(crate) fn of(message: &PlayClock) -> Clock {
         let speed = if message.speed.is_finite() { message.speed.clamp(0.0, 16.0) } else { 0.0 };
         Clock {
@@ -29,14 +29,14 @@ impl Clock {
         }
     }
 
-    /// Which place of the film is heard at this time.
+    /// The position of the film that is heard at this time.
     pub(crate) fn position_ns(&self, now_ns: u64) -> u64 {
         let passed = now_ns as f64 - self.at_ns as f64;
         let moved = (passed * self.speed) as i64;
         self.position_ns.saturating_add_signed(moved)
     }
 
-    /// When a place of the film will be heard, ns from now on; `None`: the clock stands.
+    /// When a position of the film will be heard, ns from now on; `None`: the clock is stopped.
     pub(crate) fn left_ns(&self, position_ns: u64, now_ns: u64) -> Option<u64> {
         let ahead = position_ns as f64 - self.position_ns(now_ns) as f64;
         (self.speed > 0.0).then(|| (ahead / self.speed).max(0.0) as u64)
@@ -64,7 +64,7 @@ mod tests {
         assert_eq!(clock(1.0).position_ns(5_700), 1_700);
         assert_eq!(clock(2.0).position_ns(5_700), 2_400);
         assert_eq!(clock(0.0).position_ns(9_999), 1_000);
-        // Sound that is handed to a device is heard a little later.
+        // Sound that is passed to a device is heard a little later.
         assert_eq!(clock(1.0).position_ns(4_900), 900);
         assert_eq!(clock(1.0).position_ns(0), 0, "never before the beginning");
         assert_eq!(clock(2.0).left_ns(2_000, 5_000), Some(500));

@@ -1,13 +1,13 @@
-//! What a node has to say again and again is said now and then, with how often it happened.
+//! Reports a repeated problem only now and then, with how often it happened.
 
 use sinew_core::clock::now_ns;
 
 use crate::tell;
 
-/// Between two words, ns.
+/// Interval between two reports, ns.
 const TELL_NS: u64 = 10_000_000_000;
 
-/// Something that goes wrong now and then.
+/// A problem that may happen repeatedly.
 #[derive(Debug, Default)]
 pub(crate) struct Complaint {
     count: u64,
@@ -16,7 +16,7 @@ pub(crate) struct Complaint {
 }
 
 impl Complaint {
-    /// It has happened so often more; `say` tells it, with the whole count, if it is time.
+    /// It has happened `count` times more; `say` reports it, with the total, if it is time.
     pub(crate) fn add(&mut self, count: u64, say: impl FnOnce(u64) -> String) {
         self.count += count;
         let now_ns = now_ns();

@@ -12,7 +12,7 @@ use sinew_media::{CHANNELS, RATE_HZ};
 use super::complaint::Complaint;
 use super::sound::{Heard, Output};
 
-/// Samples of each channel that are kept ahead.
+/// Samples of each channel that are queued in advance.
 const AHEAD: usize = RATE_HZ as usize / 10;
 
 /// A sound device that plays.
@@ -23,11 +23,11 @@ pub(crate) struct Device {
     _stream: Stream,
 }
 
-/// What node and device share.
+/// State that the node and the device share.
 #[derive(Default)]
 struct Queue {
     samples: VecDeque<[i16; CHANNELS]>,
-    /// Samples that the device has taken, and when the last of these will have been heard.
+    /// Samples that the device has taken, and when the last of them will have been heard.
     taken: u64,
     heard_ns: u64,
     silent: u64,
@@ -35,7 +35,7 @@ struct Queue {
 }
 
 impl Device {
-    /// Opens the device that the system names as its own, and plays silence.
+    /// Opens the system's default device, and plays silence.
     ///
     /// # Errors
     /// There is none, or it does not play 48 000 samples a second, left and right.

@@ -1,4 +1,4 @@
-//! Kind `media_source`: takes a film apart and hands out its pieces.
+//! Kind `media_source`: reads a film and hands out its packets.
 
 #[cfg(feature = "media")]
 mod backlog;

@@ -1,10 +1,11 @@
-//! Where sound goes without a sound device: heard at the rate of the monotonic clock, and lost.
+//! Replaces a sound device: sound is consumed at the rate of the monotonic clock, and discarded.
 
 use sinew_media::{CHANNELS, RATE_HZ};
 
 use super::sound::{Heard, Output};
 
-/// Sound that is handed on ahead, samples of a channel: a node that sleeps so long is not missed.
+/// Sound that is taken in advance, samples of a channel: the longest sleep of the node without a
+/// gap.
 const AHEAD: u64 = RATE_HZ as u64 / 10;
 const NS_PER_S: u64 = 1_000_000_000;
 
@@ -12,15 +13,15 @@ const NS_PER_S: u64 = 1_000_000_000;
 pub(crate) struct Metronome {
     pushed: u64,
     heard: u64,
-    /// So many had been heard when it last began to count, and when that was: rounding does not
-    /// add up.
+    /// How many had been heard when counting last began, and when that was: so rounding errors do
+    /// not add up.
     since: Heard,
     is_held: bool,
     silent: u64,
 }
 
 impl Metronome {
-    /// One that stands.
+    /// A metronome that is stopped.
     pub(crate) fn new() -> Metronome {
         Metronome {
             pushed: 0,
@@ -96,13 +97,13 @@ mod tests {
         assert_eq!(output.room(), 0);
         assert_eq!(output.heard(500 * MS).samples, 0, "it is held");
         output.hold(false, 500 * MS);
-        // In steps that are no whole samples, for a tenth of a second.
+        // In steps that are not whole samples, for a tenth of a second.
         for step in 1..=1_000 {
             output.heard(500 * MS + step * 99_999);
         }
         assert_eq!(output.heard(600 * MS), Heard { samples: 4_800, at_ns: 600 * MS });
         assert_eq!(output.silent(), 0);
-        // Nothing more is there: the rest is silence.
+        // There are no more samples: the rest is silence.
         assert_eq!(output.heard(610 * MS).samples, 4_800);
         assert_eq!((output.silent(), output.room()), (480, 4_800));
     }

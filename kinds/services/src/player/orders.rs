@@ -1,4 +1,4 @@
-//! Orders of who watches, as a node finds them at an input.
+//! Orders of viewers, as a node reads them at an input.
 
 use sinew_core::Fault;
 use sinew_media::Order;
@@ -10,13 +10,13 @@ use crate::messages::PlayOrder;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Wanted {
     pub(crate) order: Order,
-    /// Rises with every jump.
+    /// Increases with every jump.
     pub(crate) serial: u32,
-    /// Place, ns, or speed, thousandths.
+    /// Position in ns, or speed in thousandths.
     pub(crate) value: u64,
 }
 
-/// The next order at input `port`. One that there is not is passed over.
+/// The next order at input `port`. Unknown orders are skipped.
 pub(crate) fn next(io: &mut ServiceIo, port: usize) -> Result<Option<Wanted>, Fault> {
     while let Some(PlayOrder { value, serial, what }) = io.receive(port)? {
         if let Some(order) = Order::of(what) {

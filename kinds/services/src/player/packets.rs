@@ -8,17 +8,17 @@ use sinew_runtime::ServiceIo;
 use crate::messages::Packet;
 use crate::picture::read_head;
 
-/// A packet, copied out of its link: FFmpeg wants zeros behind it, and a peer could change it.
+/// A packet, copied out of its link: FFmpeg needs zeros after it, and a peer could change it.
 pub(crate) struct Received {
     pub(crate) head: PacketHead,
     pub(crate) setup: StreamSetup,
     pub(crate) bytes: Vec<u8>,
 }
 
-/// The next packet at input `port`, which leaves its place.
+/// Takes the next packet at input `port`; its place is freed.
 ///
 /// # Errors
-/// A head that says what cannot be.
+/// A head with values that are not possible.
 pub(crate) fn next(io: &mut ServiceIo, port: usize) -> Result<Option<Received>, Fault> {
     let Some(packet) = io.peek::<Packet>(port)? else { return Ok(None) };
     let head: PacketHead = read_head(|bytes| packet.read_at(0, bytes));

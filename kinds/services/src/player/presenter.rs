@@ -1,27 +1,27 @@
-//! Which picture is to be seen now. The only place that decides what is late, dropped or repeated.
+//! Which picture is shown now. The only place that decides what is late, dropped or repeated.
 //!
-//! A picture is *due* when the sound is where it belongs. Of those that are due the newest is
-//! shown; the older ones are *dropped*. One that is shown more than half of its time after it was
-//! due is *late*. When the next one is due and not there, the one before stays, and for each of its
-//! times that passes so it is *repeated*.
+//! A picture is *due* when the sound has reached its position. Of the pictures that are due the
+//! newest is shown; the older ones are *dropped*. A picture that is shown more than half of its
+//! duration after it was due is *late*. If the next picture is due and not there, the previous one
+//! stays, and for each of its durations that passes like this it is *repeated*.
 
 use sinew_media::PlayState;
 
 use super::clock::Clock;
 
-/// A picture lasts so long if nobody says how long, ns: 25 in a second.
+/// Duration of a picture if none is given, ns: 25 per second.
 const DURATION_NS: u64 = 40_000_000;
-/// A film in which no picture lasts longer is believed, ns.
+/// Longest duration of a picture that is believed, ns.
 const DURATION_NS_MAX: u64 = 10_000_000_000;
-/// Without a new picture for so long although the sound goes on, the picture is *frozen*, ns.
+/// Time without a new picture, while the sound goes on, after which the picture is *frozen*, ns.
 const FROZEN_NS: u64 = 500_000_000;
 
 /// A picture that waits.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Candidate {
-    /// Where it belongs in the film.
+    /// Its position in the film.
     pub(crate) position_ns: u64,
-    /// How long it is to be seen; 0: not known.
+    /// Its duration; 0: not known.
     pub(crate) duration_ns: u64,
     /// The number of the last order that it follows.
     pub(crate) serial: u32,
@@ -40,29 +40,29 @@ impl Candidate {
     }
 }
 
-/// What is to be done with a picture that waits.
+/// What happens to a picture that waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
     /// It stays where it is.
     Waits,
-    /// It is to be seen now.
+    /// It is shown now.
     Shows,
-    /// It will not be seen.
+    /// It will not be shown.
     Goes,
 }
 
-/// What became of the pictures so far.
+/// What happened to the pictures so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
-    /// Seen.
+    /// Shown.
     pub(crate) shown: u64,
-    /// Of these, later than half of their time.
+    /// Of these, later than half of their duration.
     pub(crate) late: u64,
-    /// Not seen, because a newer one was due.
+    /// Not shown, because a newer one was due.
     pub(crate) dropped: u64,
-    /// Times of a picture that passed without the next one.
+    /// Durations of a picture that passed without the next one.
     pub(crate) repeated: u64,
-    /// Not seen, because who watches went elsewhere, or it had been seen already.
+    /// Not shown, because of a jump, or because it had been shown already.
     pub(crate) stale: u64,
 }
 
@@ -71,13 +71,13 @@ pub(crate) struct Tally {
 pub(crate) struct Showing {
     /// Which picture.
     pub(crate) candidate: Candidate,
-    /// Where the sound was, less where the picture belongs, ns; `None`: no sound was heard.
+    /// Position of the sound minus position of the picture, ns; `None`: no sound was heard.
     pub(crate) difference_ns: Option<i64>,
     /// Whether it was late.
     pub(crate) is_late: bool,
 }
 
-/// Decides, picture by picture.
+/// Decides for each picture.
 #[derive(Debug, Default)]
 pub(crate) struct Presenter {
     /// The number of the last order.
@@ -86,7 +86,7 @@ pub(crate) struct Presenter {
     /// When it was shown, and how often it was repeated since.
     shown_at_ns: u64,
     repeats: u64,
-    /// Pictures before this place only lead to where who watches wanted to go.
+    /// Pictures that end before this position are only decoded to reach the target of a jump.
     target_ns: u64,
     /// Since when pictures are due and do not come.
     waits_since_ns: Option<u64>,
@@ -94,7 +94,7 @@ pub(crate) struct Presenter {
 }
 
 impl Presenter {
-    /// What became of the pictures so far.
+    /// What happened to the pictures so far.
     pub(crate) fn tally(&self) -> Tally {
         self.tally
     }
@@ -104,26 +104,26 @@ impl Presenter {
         self.serial
     }
 
-    /// The picture that is seen, if it follows the last order.
+    /// The picture that is shown, if it follows the last order.
     pub(crate) fn shown(&self) -> Option<&Candidate> {
         self.shown.as_ref()
     }
 
-    /// Who watches goes elsewhere: only pictures that follow this order are seen from now on.
+    /// A jump: only pictures that follow this order are shown from now on.
     pub(crate) fn go_to(&mut self, serial: u32, target_ns: u64) {
         self.serial = serial;
         (self.target_ns, self.shown, self.repeats) = (target_ns, None, 0);
         self.waits_since_ns = None;
     }
 
-    /// Goes on with orders that another life of this node has given.
+    /// Continues with orders that another life of this node has given.
     pub(crate) fn adopt(&mut self, serial: u32) {
         if serial.wrapping_sub(self.serial).cast_signed() > 0 {
             self.go_to(serial, 0);
         }
     }
 
-    /// The fate of each picture that waits, in their order in `waiting`.
+    /// The fate of each picture that waits, in the order of `waiting`.
     pub(crate) fn judge(
         &mut self,
         waiting: impl Iterator<Item = Candidate> + Clone,
@@ -150,7 +150,7 @@ impl Presenter {
         }
     }
 
-    /// What becomes of a picture, and whether it counts as dropped.
+    /// What happens to a picture, and whether it counts as dropped.
     fn fate_of(&self, it: &Candidate, newest: Option<(usize, u64)>, heard_ns: u64) -> (Fate, bool) {
         let is_old = self.shown.is_some_and(|shown| it.position_ns <= shown.position_ns);
         match () {
@@ -162,8 +162,8 @@ impl Presenter {
         }
     }
 
-    /// The first picture of a film or after a jump, if the sound waits for it: it need not be due,
-    /// for there may be none that belongs exactly where the sound begins.
+    /// The first picture of a film or after a jump, if the sound waits for it. It need not be due:
+    /// there may be no picture exactly where the sound begins.
     fn first(
         &self,
         waiting: impl Iterator<Item = Candidate>,
@@ -175,18 +175,18 @@ impl Presenter {
         waiting.filter(|_| is_first).min_by_key(|(_, it)| it.position_ns)
     }
 
-    /// Whether it may be seen at all: it follows the last order, and what was seen.
+    /// Whether it may be shown at all: it follows the last order, and is after the shown picture.
     fn is_current(&self, it: &Candidate) -> bool {
         let is_newer = self.shown.is_none_or(|shown| it.position_ns > shown.position_ns);
         it.serial == self.serial && is_newer && !self.leads_there(it)
     }
 
-    /// Whether it is only decoded because those after it need it.
+    /// Whether it is only decoded because later pictures need it.
     fn leads_there(&self, it: &Candidate) -> bool {
         it.ends_ns() <= self.target_ns
     }
 
-    /// Which place is heard. Before the first sound after an order: where that leads.
+    /// The position that is heard; before the first sound after an order, the target of the order.
     fn heard_ns(&self, clock: &Clock, now_ns: u64) -> u64 {
         match clock.serial == self.serial {
             true => clock.position_ns(now_ns).max(self.target_ns),
@@ -194,7 +194,7 @@ impl Presenter {
         }
     }
 
-    /// When the next decision may fall, ns from now on.
+    /// When the next decision may come, ns from now on.
     pub(crate) fn left_ns(
         &self,
         waiting: impl Iterator<Item = Candidate>,
@@ -222,8 +222,8 @@ impl Presenter {
         Showing { candidate, difference_ns, is_late }
     }
 
-    /// To be asked when nothing is shown: counts the times for which the picture stands although
-    /// the next one is due.
+    /// To be called when nothing is shown: counts the durations for which the picture stays
+    /// although the next one is due.
     pub(crate) fn stand(&mut self, clock: &Clock, now_ns: u64) {
         let is_heard = clock.serial == self.serial && clock.state == PlayState::Playing;
         if !is_heard {
@@ -235,7 +235,7 @@ impl Presenter {
             return;
         };
         let past = clock.position_ns(now_ns).saturating_sub(shown.position_ns);
-        // Half a time more: the clock and the film differ by a little.
+        // Half a duration more, because the clock and the film differ a little.
         let stood = past.saturating_sub(shown.lasts_ns() / 2) / shown.lasts_ns();
         if stood > self.repeats {
             self.tally.repeated += stood - self.repeats;
@@ -244,7 +244,7 @@ impl Presenter {
         }
     }
 
-    /// For how long the picture has been frozen: sound goes on, and no picture comes.
+    /// For how long the picture has been frozen: the sound goes on, and no picture comes.
     pub(crate) fn frozen_ns(&self, now_ns: u64) -> Option<u64> {
         let since_ns = self.waits_since_ns?;
         Some(now_ns.saturating_sub(since_ns)).filter(|&frozen_ns| frozen_ns >= FROZEN_NS)

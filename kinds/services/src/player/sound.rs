@@ -1,6 +1,6 @@
-//! The sound of a film on its way out, and which place of the film is heard: the clock that all
-//! follow. It starts when there is enough, starves when there is none, obeys orders, and never
-//! plays a place twice.
+//! The output of a film's sound, and the position of the film that is heard: the clock that all
+//! others follow. It starts when there is enough sound, stops when there is none, obeys orders, and
+//! never plays a place twice.
 
 use std::collections::VecDeque;
 
@@ -10,7 +10,7 @@ use crate::messages::PlayClock;
 
 /// Where samples are heard.
 pub(crate) trait Output {
-    /// What it is, for people.
+    /// Its name, for people.
     fn name(&self) -> &str;
     /// Whether it is a sound device.
     fn is_device(&self) -> bool;
@@ -18,13 +18,13 @@ pub(crate) trait Output {
     fn room(&self) -> usize;
     /// Takes samples, left and right in turn.
     fn push(&mut self, samples: &[i16]);
-    /// How many were heard, of each channel, and when.
+    /// How many samples of each channel were heard, and when.
     fn heard(&mut self, now_ns: u64) -> Heard;
-    /// Stands, or goes on.
+    /// Stops or continues.
     fn hold(&mut self, is_held: bool, now_ns: u64);
-    /// Forgets what was pushed and not heard.
+    /// Forgets samples that were pushed and not heard.
     fn clear(&mut self);
-    /// Samples of silence so far, because there were none although it was not held.
+    /// Samples of silence so far, played because there were none although it was not held.
     fn silent(&self) -> u64;
 }
 
@@ -62,7 +62,7 @@ impl<O: Output + ?Sized> Output for Box<O> {
     }
 }
 
-/// So many samples of each channel were heard at a time.
+/// The number of samples of each channel that were heard at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Heard {
     pub(crate) samples: u64,
@@ -72,15 +72,15 @@ pub(crate) struct Heard {
 const NS_PER_S: u64 = 1_000_000_000;
 /// Sound that is kept ready, samples of a channel.
 const KEPT: usize = RATE_HZ as usize * 4 / 10;
-/// Sound that must be ready before it starts, likewise.
+/// Sound that must be ready before it starts, samples of a channel.
 const BEFORE_START: usize = RATE_HZ as usize / 10;
 /// How long the sound waits for the first picture of a run, whose nodes start one after the other;
-/// and for the first one after a jump, ns.
+/// and for the first picture after a jump, ns.
 const START_NS_MAX: u64 = 3 * NS_PER_S;
 const JUMP_NS_MAX: u64 = NS_PER_S / 2;
-/// Positions that differ by less are the same, ns: they come from counted samples.
+/// Positions that differ by less are equal, ns: they are computed from counted samples.
 const SAME_NS: u64 = 5_000_000;
-/// Slowest and fastest.
+/// Slowest and fastest speed.
 const SPEEDS: std::ops::RangeInclusive<f64> = 0.25..=4.0;
 
 /// A block of sound that waits.
@@ -89,7 +89,7 @@ struct Block {
     samples: VecDeque<[i16; CHANNELS]>,
 }
 
-/// From this sample of the output on, which place of the film is heard, and at which speed.
+/// The position of the film that is heard from this sample of the output on, and the speed.
 #[derive(Clone, Copy)]
 struct Mark {
     sample: u64,
@@ -97,22 +97,22 @@ struct Mark {
     speed: f64,
 }
 
-/// The sound on its way out.
+/// The output of the sound.
 pub(crate) struct Sound<O> {
     output: O,
     blocks: VecDeque<Block>,
     kept: usize,
     pushed: u64,
     marks: VecDeque<Mark>,
-    /// Up to where the film was taken in; `None`: nothing yet.
+    /// The position up to which the film was taken; `None`: nothing yet.
     taken_ns: Option<u64>,
     is_over: bool,
     speed: f64,
-    /// Between two samples of the film, of one of the output: how far it is from the first.
+    /// For a sample of the output between two of the film: its distance from the first.
     phase: f64,
     state: PlayState,
     is_paused: bool,
-    /// Whether who watches is ready, and since when it is waited for.
+    /// Whether the viewer is ready, and since when the sound waits for that.
     is_wanted: bool,
     waits_since_ns: Option<u64>,
     patience_ns: u64,
@@ -120,7 +120,7 @@ pub(crate) struct Sound<O> {
     counts: Counts,
 }
 
-/// What is shown of it.
+/// Figures for display.
 #[derive(Clone, Copy, Default)]
 struct Counts {
     level: [f64; 2],
@@ -130,7 +130,7 @@ struct Counts {
 }
 
 impl<O: Output> Sound<O> {
-    /// Nothing yet. `waits`: it does not start before an order to play, or three seconds.
+    /// Nothing yet. `waits`: it does not start before an order to play, or before three seconds.
     pub(crate) fn new(output: O, waits: bool) -> Sound<O> {
         Sound {
             output,
@@ -173,13 +173,13 @@ impl<O: Output> Sound<O> {
             }
             Order::Seek => {
                 self.go_to(serial, Some(value), now_ns);
-                // Not before the picture is there.
+                // It must not start before the picture is there.
                 self.is_wanted = false;
             }
         }
     }
 
-    /// Forgets all sound; the next one begins at a place.
+    /// Forgets all sound; the next sound begins at a place.
     fn go_to(&mut self, serial: u32, position_ns: Option<u64>, now_ns: u64) {
         self.output.hold(true, now_ns);
         self.output.clear();
@@ -195,8 +195,9 @@ impl<O: Output> Sound<O> {
         }
     }
 
-    /// Takes the samples of a block, `waiting` packets behind it. Those of a place that is behind
-    /// are left out; those of an order that is not known yet make it known.
+    /// Takes the samples of a block, with `waiting` packets after it. Samples of a place that was
+    /// already taken are left out. A block with the serial of an unknown order makes that order
+    /// known.
     pub(crate) fn take(
         &mut self,
         position_ns: u64,
@@ -224,7 +225,7 @@ impl<O: Output> Sound<O> {
         self.blocks.push_back(Block { position_ns, samples });
     }
 
-    /// The film is over behind what was taken.
+    /// The film is over after what was taken.
     pub(crate) fn end(&mut self, position_ns: u64, serial: u32, now_ns: u64) {
         if self.is_current(serial, now_ns) {
             self.is_over = true;
@@ -241,7 +242,7 @@ impl<O: Output> Sound<O> {
         serial == self.serial
     }
 
-    /// Hands sound on, and changes its state; to be called some hundred times a second.
+    /// Hands sound on, and changes its state; must be called some hundred times a second.
     pub(crate) fn go_on(&mut self, now_ns: u64) {
         let heard = self.output.heard(now_ns).samples;
         let has_ended = self.is_over && self.kept == 0 && heard == self.pushed;
@@ -298,13 +299,13 @@ impl<O: Output> Sound<O> {
         }
     }
 
-    /// What is heard now.
+    /// The position that is heard now.
     pub(crate) fn clock(&mut self, now_ns: u64) -> PlayClock {
         let heard = self.output.heard(now_ns);
         while self.marks.get(1).is_some_and(|next| next.sample <= heard.samples) {
             self.marks.pop_front();
         }
-        // Before anything was handed on: where that will begin.
+        // Before anything was handed on: the place where the sound will begin.
         let begins_ns = self.blocks.front().map(|block| block.position_ns).or(self.taken_ns);
         let mark = self.marks.front().copied().unwrap_or(Mark {
             sample: heard.samples,
@@ -330,19 +331,19 @@ impl<O: Output> Sound<O> {
         }
     }
 
-    /// What it is heard by.
+    /// The output of the sound.
     pub(crate) fn output(&self) -> &O {
         &self.output
     }
 }
 
-/// How long so many samples of a channel last.
+/// The duration of this many samples of a channel.
 fn lasts_ns(samples: usize) -> u64 {
     samples as u64 * NS_PER_S / u64::from(RATE_HZ)
 }
 
-/// Takes samples for at most `room` of the output: at another speed than 1 so many more or fewer,
-/// on straight lines between them; so the pitch changes with the speed.
+/// Takes samples for at most `room` samples of the output. At another speed than 1 their number
+/// changes, by linear interpolation; so the pitch changes with the speed.
 fn stretched(
     samples: &mut VecDeque<[i16; CHANNELS]>,
     speed: f64,
@@ -371,7 +372,7 @@ fn stretched(
     out
 }
 
-/// The root of the mean square of each channel, 1 is the most.
+/// The root of the mean square of each channel; 1 is the maximum.
 fn level(samples: &[i16]) -> [f64; 2] {
     let frames = samples.as_chunks::<CHANNELS>().0;
     let mean = |channel: usize| {

@@ -1,4 +1,4 @@
-//! Kind `video_decoder`: makes pictures of packets, in the places of its link.
+//! Kind `video_decoder`: decodes packets into pictures, in the places of its link.
 
 #[cfg(feature = "media")]
 mod decode;

@@ -1,5 +1,5 @@
-//! Kind `video_sink`: lets pictures be seen when their time has come: on a page, as a stream of
-//! JPEGs over HTTP, in a file.
+//! Kind `video_sink`: shows pictures when their time has come: on a page, as a stream of JPEGs over
+//! HTTP, in a file.
 
 mod outputs;
 mod screen;

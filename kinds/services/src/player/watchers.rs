@@ -1,5 +1,5 @@
-//! Who watches: a page, a stream of JPEGs over HTTP, and what they want. On a thread beside the
-//! node's, which waits for nobody.
+//! The viewers: a page, a stream of JPEGs over HTTP, and the viewers' orders. It has a thread
+//! beside the node's thread, which never waits for it.
 
 use std::collections::VecDeque;
 use std::io;
@@ -30,13 +30,14 @@ use crate::server::{self, Limits};
 /// A stream may last as long as a film.
 const LIMITS: Limits =
     Limits { connections: 32, lasts: Duration::from_secs(24 * 3600), keeps_alive: true };
-/// Bytes of an order.
+/// Most bytes of an order.
 const ORDER_LEN_MAX: usize = 256;
-/// Orders that may wait.
+/// Most orders that may wait.
 const ORDERS_MAX: usize = 64;
-/// Who asked for a single picture may ask for the next one for so long, ns.
+/// How long after a request for a single picture the next such request is expected, ns.
 const ASKED_NS: u64 = 2_000_000_000;
-/// Between the pictures of a stream. No JPEG has it: there a byte 0xff is followed by others.
+/// Separates the pictures of a stream. No JPEG contains it: in a JPEG a byte 0xff is followed by
+/// other bytes.
 const BOUNDARY: &str = "sinew-picture";
 /// Scripts, styles and pictures of this server alone.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
@@ -45,21 +46,21 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
 const HTML: &str = "text/html; charset=utf-8";
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 const STYLE: &str = "text/css; charset=utf-8";
-/// What the server is, for those who call it by another name.
+/// What the server is, for clients that call it by another name.
 const KIND: &str = "player";
 
-/// What both threads look at.
+/// State that both threads use.
 pub(crate) struct Audience {
     hosts: Hosts,
     jpeg: watch::Sender<Bytes>,
     state: Mutex<String>,
     orders: Mutex<VecDeque<Wanted>>,
-    /// When a single picture was asked for last.
+    /// When a single picture was last requested.
     asked_ns: AtomicU64,
     end: Notify,
 }
 
-/// Those who watch. Ends when it is dropped.
+/// Serves the viewers. Ends when it is dropped.
 pub(crate) struct Watchers {
     audience: Arc<Audience>,
     thread: Option<JoinHandle<()>>,
@@ -69,7 +70,7 @@ impl Watchers {
     /// Serves at a listener.
     ///
     /// # Errors
-    /// What the kernel says to a thread and a poller more.
+    /// The kernel refuses a thread or a poller.
     pub(crate) fn start(listener: TcpListener, hosts: Hosts) -> io::Result<Watchers> {
         let audience = Arc::new(Audience {
             hosts,
@@ -88,14 +89,14 @@ impl Watchers {
         Ok(Watchers { audience, thread: Some(thread) })
     }
 
-    /// How many streams are audience.
+    /// Number of viewers of the stream.
     pub(crate) fn streams(&self) -> usize {
         self.audience.jpeg.receiver_count()
     }
 
-    /// Whether anybody would see a picture.
+    /// Whether any viewer would see a picture.
     pub(crate) fn wants_pictures(&self) -> bool {
-        // Relaxed: a hint, and nothing that goes with it.
+        // Relaxed: it is a hint, and no other memory goes with it.
         let asked_ns = self.audience.asked_ns.load(Ordering::Relaxed);
         self.streams() > 0 || now_ns().saturating_sub(asked_ns) < ASKED_NS && asked_ns > 0
     }
@@ -105,12 +106,12 @@ impl Watchers {
         self.audience.jpeg.send_replace(jpeg);
     }
 
-    /// Shows how it goes.
+    /// Publishes the player's state.
     pub(crate) fn tell(&self, state: String) {
         *self.audience.state.lock().unwrap_or_else(PoisonError::into_inner) = state;
     }
 
-    /// The next order that somebody gave; its serial is nobody's yet.
+    /// The next order of a viewer; it has no serial yet.
     pub(crate) fn next_order(&self) -> Option<Wanted> {
         self.audience.orders.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
     }
@@ -119,7 +120,7 @@ impl Watchers {
 impl Drop for Watchers {
     fn drop(&mut self) {
         self.audience.end.notify_one();
-        // A panic there was printed.
+        // A panic of that thread was printed.
         let _ = self.thread.take().map(JoinHandle::join);
     }
 }
@@ -144,11 +145,11 @@ fn app(audience: &Arc<Audience>) -> Router {
         .with_state(Arc::clone(audience))
 }
 
-/// Before and after everything else.
+/// Runs before and after everything else.
 async fn guard(State(audience): Shared, request: Request, next: Next) -> Response {
     let is_order = request.uri().path() == "/order";
     let checked = match is_order {
-        // A page from elsewhere gives no orders.
+        // A page of another site must not give orders.
         true => check_origin(&audience.hosts, request.headers(), KIND),
         false => check_host(&audience.hosts, request.headers(), KIND).map(drop),
     };
@@ -164,7 +165,7 @@ async fn guard(State(audience): Shared, request: Request, next: Next) -> Respons
     response
 }
 
-/// Every picture from now on that the connection is fast enough for.
+/// Every picture from now on for which the connection is fast enough.
 async fn stream(State(audience): Shared) -> Response {
     let mut pictures = audience.jpeg.subscribe();
     pictures.mark_changed();
@@ -187,7 +188,7 @@ fn part(jpeg: &[u8]) -> Bytes {
     [head.as_bytes(), jpeg, b"\r\n"].concat().into()
 }
 
-/// The picture that is seen now.
+/// The picture that is shown now.
 async fn picture(State(audience): Shared) -> Response {
     // Relaxed: as where it is read.
     audience.asked_ns.store(now_ns(), Ordering::Relaxed);
@@ -203,7 +204,7 @@ async fn state(State(audience): Shared) -> Response {
     ([(CONTENT_TYPE, "application/json")], text).into_response()
 }
 
-/// An order as it is sent.
+/// An order in the form in which it is sent.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Sent {
@@ -226,7 +227,7 @@ async fn order(State(audience): Shared, body: Bytes) -> (StatusCode, String) {
     (StatusCode::ACCEPTED, String::new())
 }
 
-/// The order of a body.
+/// The order in a body.
 fn wanted(body: &[u8]) -> Result<Wanted, String> {
     let Sent { order, value } = serde_json::from_slice(body).map_err(|error| {
         format!("{error}; expected such as {{\"order\": \"seek\", \"value\": 12.5}}")

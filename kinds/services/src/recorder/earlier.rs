@@ -1,5 +1,6 @@
-//! What earlier lives of a recorder have left in the folder: parts that a kill has broken off are
-//! mended, and of this run's the newest cycles are looked up, to go on after them.
+//! What earlier lives of a recorder have left in the folder. Parts that were cut off by a kill are
+//! mended, and the newest cycles of this run are looked up, so that the recording continues after
+//! them.
 
 use std::io;
 use std::path::Path;
@@ -12,7 +13,7 @@ use sinew_recording::mend::{head, is_finished, scan};
 use super::folder::{Folder, open};
 use super::gather::Mark;
 
-/// What is there of this run.
+/// The existing recordings of this run.
 #[derive(Debug, Default)]
 pub(super) struct Earlier {
     /// Number of the last part; 0 if there is none.
@@ -21,15 +22,15 @@ pub(super) struct Earlier {
     pub(super) last: Vec<Option<Mark>>,
     /// Number of the newest event; 0 if there is none.
     pub(super) event: u64,
-    /// What is to be said of the parts that were not finished.
+    /// Lines about the parts that were not finished.
     pub(super) lines: Vec<String>,
 }
 
-/// The cycles of a thread in a file: their topic, how they lie.
+/// The cycles of a thread in a file: their topic and their layout.
 pub(super) type CycleTopic = (String, CycleLayout);
 
 impl Earlier {
-    /// Looks through the folder and mends what is not finished; `beat` is called for each file.
+    /// Looks through the folder and mends unfinished parts; `beat` is called for each file.
     pub(super) fn find(
         folder: &Folder,
         run: &str,
@@ -46,7 +47,7 @@ impl Earlier {
                 Err(error) => earlier.cannot_read(&path, &error),
             }
         }
-        // By number: names tell the time of day, which somebody may set back.
+        // By number: names contain the time of day, which somebody may set back.
         ours.sort_by_key(|(head, _)| head.part);
         earlier.part = ours.last().map_or(0, |(head, _)| head.part);
         for (head, path) in ours.iter().rev() {
@@ -83,7 +84,7 @@ impl Earlier {
         self.lines.push(format!("cannot read '{}': {error}", path.display()));
     }
 
-    /// Looks up the newest cycles of the threads of which none has been found, and event.
+    /// Looks up the newest cycles of threads for which none was found yet, and the newest event.
     fn look_up(&mut self, path: &Path, life: u32, threads: &[CycleTopic]) -> io::Result<()> {
         let Some(file) = open(path, false)? else { return Ok(()) };
         let Some(scan) = scan(&file)? else { return Ok(()) };
@@ -102,20 +103,20 @@ impl Earlier {
     }
 }
 
-/// What a part says of itself, if it is one of this run that nobody writes.
+/// The head of a part, if the part is one of this run and nobody writes it.
 fn of_run(path: &Path, run: &str) -> io::Result<Option<PartHead>> {
     let Some(file) = open(path, false)? else { return Ok(None) };
     Ok(head(&file)?.and_then(Result::ok).filter(|head| head.run == run))
 }
 
-/// Mends a part; how many bytes were cut off, if it had no end.
+/// Mends a part; returns how many bytes were cut off, if it had no end.
 fn mended(path: &Path) -> io::Result<Option<u64>> {
     match open(path, false)? {
         Some(file) if !is_finished(&file)? => {}
         _ => return Ok(None),
     }
     let Some(file) = open(path, true)? else { return Ok(None) };
-    // What no recorder wrote is left as it is.
+    // A file that no recorder wrote is left as it is.
     let Some(scan) = scan(&file)? else { return Ok(None) };
     scan.mend(&file).map(Some)
 }

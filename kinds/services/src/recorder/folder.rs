@@ -1,4 +1,4 @@
-//! The folder of recordings: names of parts, which of them are ours, which may go.
+//! The folder of recordings: names of parts, which files are ours, which may be removed.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
@@ -9,9 +9,9 @@ use std::time::{Duration, SystemTime};
 use sinew_recording::format::EXTENSION;
 use sinew_recording::mend::head;
 
-/// Digits of a part's number at least.
+/// Least number of digits of a part's number.
 const DIGITS: usize = 4;
-/// Names that are tried for a part, a millisecond apart, if others are there.
+/// Most names that are tried for a part, one millisecond apart, if files of that name exist.
 const NAMES_MAX: u64 = 100;
 
 /// Where the parts of a graph's recordings are.
@@ -22,18 +22,19 @@ pub(super) struct Folder {
 }
 
 impl Folder {
-    /// Of a graph.
+    /// The folder for a graph.
     pub(super) fn new(path: &Path, graph: &str) -> Folder {
         Folder { path: path.into(), graph: graph.into() }
     }
 
-    /// Begins a file for a part. It is locked until it is closed: nobody mends or removes it.
+    /// Begins a file for a part. It is locked until it is closed, so nobody mends or removes it.
     pub(super) fn begin(&self, part: u32, now: SystemTime) -> io::Result<(File, PathBuf)> {
         let mut refused = io::Error::from(io::ErrorKind::AlreadyExists);
         for later_ms in 0..NAMES_MAX {
             let path = self.path.join(self.name(part, now + Duration::from_millis(later_ms)));
             match OpenOptions::new().read(true).append(true).create_new(true).open(&path) {
-                // Somebody else may have been quicker to take it for one that a kill has left.
+                // Another recorder may have locked it first, taking it for one that a kill has
+                // left.
                 Ok(file) if is_locked(&file)? && file.metadata()?.len() == 0 => {
                     return Ok((file, path));
                 }
@@ -61,7 +62,7 @@ impl Folder {
         shape == "00000000T000000.000Z" && part.len() >= DIGITS && is_number
     }
 
-    /// The parts of this graph, of all runs, the oldest first: their names say when they began.
+    /// The parts of this graph, of all runs, the oldest first: their names contain the start time.
     pub(super) fn parts(&self) -> io::Result<Vec<PathBuf>> {
         let mut parts = Vec::new();
         for entry in fs::read_dir(&self.path)? {
@@ -75,8 +76,8 @@ impl Folder {
         Ok(parts)
     }
 
-    /// Removes the oldest parts until `keep` are left, but none that somebody writes, that no
-    /// recorder wrote, or that cannot be removed. Which were.
+    /// Removes the oldest parts until `keep` are left. Skips parts that somebody writes, files that
+    /// no recorder wrote, and files that cannot be removed. Returns the removed parts.
     pub(super) fn trim(&self, keep: usize) -> io::Result<Vec<PathBuf>> {
         let mut removed = Vec::new();
         let parts = self.parts()?;
@@ -89,11 +90,11 @@ impl Folder {
     }
 }
 
-/// Takes the folder for a recorder: as long as what it gives back is open, no other one gets it. A
-/// kill lets it go.
+/// Takes the folder for a recorder: while the returned file is open, no other recorder gets the
+/// folder. A kill releases it.
 ///
 /// # Errors
-/// What the folder says; or who else records into it, as far as the kernel shows that.
+/// The folder's error; or the process that records into it, as far as the kernel shows that.
 pub(super) fn take(path: &Path) -> Result<File, Refused> {
     let folder = File::open(path).map_err(Refused::Unusable)?;
     match is_locked(&folder).map_err(Refused::Unusable)? {
@@ -105,9 +106,9 @@ pub(super) fn take(path: &Path) -> Result<File, Refused> {
 /// Why a recorder does not get its folder.
 #[derive(Debug)]
 pub(super) enum Refused {
-    /// What the system says.
+    /// The system's error.
     Unusable(io::Error),
-    /// Another recorder has it, in this process.
+    /// Another recorder has it; its process, if that is known.
     Taken(Option<u32>),
 }
 
@@ -122,13 +123,13 @@ fn holder(file: &File) -> Option<u32> {
     rows.filter(is_it).find_map(|row| row[4].parse().ok())
 }
 
-/// Opens a part, and locks it until it is closed; `None` if somebody writes it.
+/// Opens a part and locks it until it is closed; `None` if somebody writes it.
 pub(super) fn open(path: &Path, to_mend: bool) -> io::Result<Option<File>> {
     let file = OpenOptions::new().read(true).append(to_mend).open(path)?;
     Ok(is_locked(&file)?.then_some(file))
 }
 
-/// Removes a part; `false` if it is none, or if somebody writes it.
+/// Removes a part; `false` if it is not a part, or if somebody writes it.
 fn remove(path: &Path) -> io::Result<bool> {
     let Some(file) = open(path, false)? else { return Ok(false) };
     let is_part = head(&file)?.is_some();
@@ -138,7 +139,7 @@ fn remove(path: &Path) -> io::Result<bool> {
     Ok(is_part)
 }
 
-/// Locks a file; `false` if somebody else has.
+/// Locks a file; `false` if somebody else has locked it.
 fn is_locked(file: &File) -> io::Result<bool> {
     match file.try_lock() {
         Ok(()) => Ok(true),

@@ -1,4 +1,4 @@
-//! From the records of cycles to batches of messages, each cycle once.
+//! Turns the records of cycles into batches of messages, each cycle once.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
@@ -13,21 +13,22 @@ use sinew_recording::topics::{Topic, TopicContent, clock_topics, topics};
 use sinew_recording::{clock, event};
 use sinew_runtime::Watch;
 
-/// A batch is handed over when it is so old: what a kill takes with it, if the recorder does not
-/// come back within the two seconds that the core remembers.
+/// Age at which a batch is handed over. This much is lost in a kill if the recorder is not back
+/// within the two seconds that the core keeps.
 const AGE_MAX: Duration = Duration::from_millis(500);
-/// As above, when it has so many bytes: at 1 kHz more than comes in half a second. What comes after
-/// them in one look begins another one, so that no reader needs room for two seconds at once.
+/// Size at which a batch is handed over: at 1 kHz more than arrives in half a second. Messages
+/// after that in the same poll begin another batch, so that a reader never needs memory for two
+/// seconds at once.
 const BYTES_MAX: usize = 1 << 20;
 
 /// Why cycles are missing.
 const AWAY: &str = "the recorder was away";
 const LATE: &str = "the recorder was kept from reading for longer than the core remembers";
 
-/// A cycle, by what tells it from all others of its thread; later ones are greater.
+/// Identifies a cycle of a thread; later ones are greater.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Mark {
-    /// How often the core had been started anew.
+    /// How often the core had been started again.
     pub(super) life: u32,
     /// Its number in that life.
     pub(super) number: u64,
@@ -38,19 +39,19 @@ pub(super) struct Mark {
 pub(super) struct Batch {
     pub(super) life: u32,
     pub(super) messages: Messages,
-    /// Cycles that are missing, before those of this batch.
+    /// Missing cycles before those of this batch.
     pub(super) gaps: Vec<RecordedGap>,
-    /// The cycles in it, as the gaps that they would leave.
+    /// The cycles in it, in the form of the gaps that they would leave.
     pub(super) cycles: Vec<RecordedGap>,
 }
 
 impl Batch {
-    /// An empty one, now.
+    /// An empty batch that begins now.
     fn begin(life: u32) -> (Instant, Batch) {
         (Instant::now(), Batch { life, ..Batch::default() })
     }
 
-    /// The gaps that are there without this batch.
+    /// The gaps if this batch is not written.
     pub(super) fn missing(self, reason: &str) -> Vec<RecordedGap> {
         let Batch { mut gaps, cycles, .. } = self;
         for of_thread in cycles {
@@ -59,7 +60,7 @@ impl Batch {
         gaps
     }
 
-    /// Cycles in it, of all threads.
+    /// Number of cycles in it, of all threads.
     pub(super) fn cycles(&self) -> u64 {
         self.cycles.iter().map(|of_thread| of_thread.cycles).sum()
     }
@@ -70,12 +71,12 @@ struct Thread {
     id: ThreadId,
     domain: String,
     layout: CycleLayout,
-    /// Number of its first tap's topic, and that of its cycles.
+    /// Number of the topic of its first tap, and of the topic of its cycles.
     taps: u16,
     cycles: u16,
     /// The newest cycle that was taken.
     last: Option<Mark>,
-    /// Whether that was in this life of the recorder.
+    /// Whether `last` was taken in this life of the recorder.
     begun: bool,
 }
 
@@ -85,15 +86,15 @@ pub(super) struct Gather {
     /// What to add to a monotonic time to get nanoseconds since 1970.
     offset_ns: i64,
     threads: Vec<Thread>,
-    /// Topics of the other hosts' clocks, with the rows that each has so far; the number of the
-    /// first of them.
+    /// The number of the first topic of the other hosts' clocks, and these topics with the number
+    /// of rows that each has so far.
     clocks: (usize, Vec<(String, u32)>),
     /// Number of the topic of events.
     events: u16,
-    /// By the core's life: of the next one too, while cycles of this one may still come. The last
-    /// one of each grows.
+    /// Batches by life of the core: there may be some of the next life while cycles of this one
+    /// still come. Messages are added to the last batch of each life.
     batches: BTreeMap<u32, VecDeque<(Instant, Batch)>>,
-    /// Oldest life of a cycle in this look.
+    /// Oldest life of a cycle in this poll.
     oldest: Option<u32>,
 }
 
@@ -123,12 +124,12 @@ impl Gather {
         Gather { clock, offset_ns, threads, clocks, events, batches, oldest: None }
     }
 
-    /// The life of the oldest cycle that waits.
+    /// The life of the oldest waiting cycle.
     pub(super) fn life(&self) -> Option<u32> {
         self.batches.keys().next().copied()
     }
 
-    /// Takes what the core has left behind since the last look; whether there was anything.
+    /// Takes the records of the core since the last call; returns whether there were any.
     pub(super) fn look(&mut self, watch: &mut Watch) -> bool {
         self.oldest = None;
         watch.read(&mut |id, record| self.take(id, record));
@@ -140,7 +141,7 @@ impl Gather {
         let at = at.expect("the threads are those of the watch");
         let thread = &mut self.threads[at];
         let mark = Mark { life: record.life(), number: record.number() };
-        // What an earlier life of the recorder has taken already.
+        // An earlier life of the recorder has taken this cycle already.
         if !thread.begun && thread.last.is_some_and(|last| mark <= last) {
             return;
         }
@@ -156,7 +157,7 @@ impl Gather {
         thread.write(record, self.clock, self.offset_ns, &mut batch.messages);
     }
 
-    /// Adds an event to what waits; it stands in the newest life of the core.
+    /// Adds an event to the waiting batches, in the newest life of the core.
     pub(super) fn note_event(&mut self, event: &Event) {
         let seen = self.threads.iter().filter_map(|thread| Some(thread.last?.life)).max();
         let life = self.batches.keys().copied().max().max(seen).unwrap_or(0);
@@ -172,7 +173,7 @@ impl Gather {
         batch.messages.add(stamp, &[&event::write(event, seen_ns)]);
     }
 
-    /// Adds how the clock of another host stands to what waits, if anything does.
+    /// Adds the state of another host's clock to the waiting batches, if there are any.
     pub(super) fn note_clock(&mut self, host: &str, clock: HostClock) {
         let (first, topics) = &mut self.clocks;
         let name = clock::topic(host);
@@ -188,8 +189,9 @@ impl Gather {
         batch.messages.add(stamp, &[&clock::write(clock)]);
     }
 
-    /// The next batch that is large or old enough; with `all` any. Of an old life of the core all
-    /// has come when a look has brought nothing of it: then its batch goes, and only then the next.
+    /// The next batch that is large or old enough; with `all`, any batch. An old life of the core
+    /// is complete when a poll has brought no cycle of it: its batches are returned then, before
+    /// those of the next life.
     pub(super) fn ready(&mut self, all: bool) -> Option<Batch> {
         let has_next = self.batches.len() > 1;
         let mut first = self.batches.first_entry()?;
@@ -218,7 +220,7 @@ impl Gather {
 }
 
 impl Thread {
-    /// Goes on to this cycle; the gap before it, if there is one.
+    /// Goes on to this cycle; returns the gap before it, if there is one.
     fn go_on(&mut self, mark: Mark) -> Option<RecordedGap> {
         let reason = if self.begun { LATE } else { AWAY };
         let gap = skipped(self.last, mark).map(|cycles| self.gap(mark.life, cycles, reason));
@@ -249,7 +251,7 @@ impl Thread {
     }
 }
 
-/// Adds a gap, to the last one of its thread if it goes on there.
+/// Adds a gap; one that continues the last gap of its thread is joined to it.
 pub(super) fn join(gaps: &mut Vec<RecordedGap>, gap: RecordedGap) {
     let is_of = |it: &&mut RecordedGap| {
         (it.life, it.thread) == (gap.life, gap.thread) && it.domain == gap.domain
@@ -262,8 +264,8 @@ pub(super) fn join(gaps: &mut Vec<RecordedGap>, gap: RecordedGap) {
     }
 }
 
-/// The first of the cycles that are missing between the last one that was taken and this one, and
-/// how many. How many an earlier life had at its end nobody knows.
+/// The first missing cycle between the last one that was taken and this one, and the number of
+/// missing cycles. How many an earlier life had at its end is not known.
 fn skipped(last: Option<Mark>, Mark { life, number }: Mark) -> Option<(u64, u64)> {
     let first = match last {
         Some(last) if last.life == life => last.number + 1,
@@ -285,7 +287,7 @@ mod tests {
             (Some(mark(0, 99)), mark(0, 100), None),
             (Some(mark(0, 99)), mark(0, 105), Some((100, 5))),
             (Some(mark(0, 99)), mark(1, 0), None),
-            // Higher than the last one of the old life: only the life tells.
+            // A higher number than the last one of the old life: only the life tells them apart.
             (Some(mark(0, 99)), mark(1, 100), Some((0, 100))),
             (Some(mark(0, 99)), mark(3, 100), Some((0, 100))),
         ] {
@@ -311,7 +313,7 @@ mod tests {
         }
         let missing = batch.missing("full");
         assert_eq!(missing, [gap(12, 3, "late"), gap(10, 2, "full"), gap(15, 3, "full")]);
-        // They wait before the next batch, which is dropped too.
+        // The gaps wait before the next batch, which is dropped too.
         let (_, mut next) = Batch::begin(2);
         next.gaps = missing;
         (18..20).for_each(|number| join(&mut next.cycles, gap(number, 1, "")));

@@ -1,4 +1,4 @@
-//! What every part of a run begins with: what the run is, the files of its core, schemas, topics.
+//! The beginning of every part of a run: what the run is, the files of its core, schemas, topics.
 
 use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -12,10 +12,10 @@ use sinew_recording::topics::{clock_topics, event_topic, files, topics};
 use sinew_recording::writer::Opening;
 use sinew_runtime::Watch;
 
-/// How often the two clocks are compared: the closest look counts.
+/// How often the two clocks are compared; the closest pair counts.
 const CLOCK_LOOKS: usize = 16;
 
-/// What the parts of this run begin with, and what is to be said of files that are left out.
+/// The beginning of the parts of this run, and lines about files that are left out.
 pub(super) fn opening(watch: &Watch) -> (Opening, Vec<String>) {
     let (plan, spec) = (watch.plan(), watch.spec());
     let head = PartHead {
@@ -25,7 +25,8 @@ pub(super) fn opening(watch: &Watch) -> (Opening, Vec<String>) {
         graph: plan.name.clone(),
         file: spec.file.clone(),
         part_of: spec.host.clone(),
-        // Who replays it stands elsewhere; a folder that is gone keeps its name.
+        // The absolute path, because a replay runs elsewhere; a folder that no longer exists keeps
+        // its name.
         base: spec.base.canonicalize().unwrap_or_else(|_| spec.base.clone()),
         overrides: spec.overrides.clone(),
         images: spec.images.clone(),
@@ -50,7 +51,7 @@ pub(super) fn opening(watch: &Watch) -> (Opening, Vec<String>) {
 }
 
 fn read(path: &Path) -> io::Result<Vec<u8>> {
-    // A pipe would keep us waiting for whoever writes it.
+    // A pipe would block until something is written to it.
     if !path.metadata()?.is_file() {
         return Err(io::Error::other("it is not a file"));
     }
@@ -63,7 +64,8 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Tells runs apart and keeps the secret: half as long, so that every name has very many secrets.
+/// Identifies the run without revealing the secret: it has half its length, so that very many
+/// secrets give the same name.
 fn run(secret: &str) -> String {
     let mut hasher = DefaultHasher::new();
     secret.hash(&mut hasher);

@@ -1,6 +1,6 @@
-//! What the supervisor knows beside the cycles: what happened, and in the part of a host how the
-//! clocks of the others stand. Asked by a thread of its own, for an answer may be late, and the
-//! recorder must not be.
+//! What only the supervisor knows: the events and, in the part of a host, the clocks of the other
+//! hosts. A thread of its own asks for it, because an answer may be late and the recorder must not
+//! be.
 
 use std::io;
 use std::iter::from_fn;
@@ -12,34 +12,34 @@ use sinew_control::Supervisor;
 use sinew_control::status::{Event, HostClock};
 use sinew_runtime::Watch;
 
-/// Between two questions.
+/// Interval between two requests.
 const EVERY: Duration = Duration::from_secs(1);
-/// Rows that wait for the recorder; with more the thread waits.
+/// Rows that may wait for the recorder; if there are more, the thread waits.
 const WAITING_MAX: usize = 64;
-/// So long the last answer may take, when the recording ends.
+/// How long the last answer may take when the recording ends.
 const LAST: Duration = Duration::from_secs(1);
 
-/// Something that is put beside the cycles.
+/// Something that is recorded beside the cycles.
 pub(super) enum Row {
-    /// Something happened.
+    /// An event.
     Event(Box<Event>),
-    /// How the clock of a host stands.
+    /// The state of a host's clock.
     Clock(String, HostClock),
 }
 
-/// Asks for as long as it is there.
+/// Asks as long as it exists.
 pub(super) struct Beside {
     rows: Receiver<Row>,
-    /// Ends the thread by going.
+    /// Ends the thread when it is dropped.
     stop: SyncSender<()>,
 }
 
 impl Beside {
-    /// Begins to ask for what happened after event number `after`, and, if this is the part of a
-    /// host, for the clocks of the others.
+    /// Begins to ask for the events after number `after` and, if this is the part of a host, for
+    /// the clocks of the other hosts.
     ///
     /// # Errors
-    /// What the kernel says to one more thread.
+    /// The kernel refuses a thread.
     pub(super) fn begin(watch: &Watch, after: u64) -> io::Result<Beside> {
         let is_of_host = watch.plan().own_host().is_some();
         let (to, rows) = sync_channel(WAITING_MAX);
@@ -50,12 +50,12 @@ impl Beside {
         Ok(Beside { rows, stop })
     }
 
-    /// What has come since.
+    /// The rows since the last call.
     pub(super) fn rows(&self) -> TryIter<'_, Row> {
         self.rows.try_iter()
     }
 
-    /// Asks once more, and is what has come since.
+    /// Asks once more; returns the rows since the last call.
     pub(super) fn end(self) -> impl Iterator<Item = Row> {
         drop(self.stop);
         let rows = self.rows;
@@ -72,7 +72,8 @@ fn ask(
 ) {
     loop {
         let is_last = stopped.recv_timeout(EVERY) != Err(RecvTimeoutError::Timeout);
-        // One that does not answer now may do so later; without one this process ends.
+        // If the supervisor does not answer now, it may do so later; if it is gone, this process
+        // ends.
         let (events, _) = supervisor.events(after).unwrap_or_default();
         after = events.last().map_or(after, |event| event.number);
         let events = events.into_iter().map(|event| Row::Event(Box::new(event)));

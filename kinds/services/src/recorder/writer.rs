@@ -1,4 +1,4 @@
-//! Who writes: a thread of its own, so that a slow disk keeps nobody from reading.
+//! The thread that writes, separate so that a slow disk does not delay reading.
 
 use std::fs::{self, File};
 use std::io;
@@ -17,13 +17,13 @@ use super::folder::Folder;
 use super::gather::{Batch, join};
 use crate::tell;
 
-/// Batches that wait for the disk, of a megabyte or half a second each; past that they are dropped
-/// and counted.
+/// Batches that may wait for the disk, of a megabyte or half a second each; further ones are
+/// dropped and counted.
 const WAITING_MAX: usize = 16;
-/// After the disk has refused, it is left alone for so long.
+/// Pause after a write error.
 const RETRY: Duration = Duration::from_secs(3);
 
-/// Between two heartbeats while it is waited for the disk.
+/// Interval between two heartbeats while waiting for the disk.
 const NAP: Duration = Duration::from_millis(50);
 
 /// Why cycles are missing.
@@ -34,18 +34,18 @@ const REMOVED: &str = "the file was removed";
 /// How parts follow each other.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rotation {
-    /// A part that is so long is the last but one.
+    /// A part that reaches this size is finished, and the next one begins.
     pub(super) part_bytes: u64,
-    /// Parts that are kept, of all runs; 0: all.
+    /// Number of parts that are kept, of all runs; 0 keeps all.
     pub(super) keep: usize,
 }
 
-/// A part that is written.
+/// The part that is being written.
 struct Current {
     part: PartWriter<File>,
     path: PathBuf,
     life: u32,
-    /// What is in it, without the messages.
+    /// Its batches, without the messages.
     batches: Vec<Batch>,
 }
 
@@ -57,7 +57,7 @@ pub(super) struct Parts {
     current: Option<Current>,
     /// Gaps that are in no part yet.
     missing: Vec<RecordedGap>,
-    /// Since the disk has refused: when it is asked again.
+    /// After a write error: when to try again.
     retry: Option<Instant>,
 }
 
@@ -71,7 +71,7 @@ impl Parts {
     /// Begins the next part, for this life of the core.
     ///
     /// # Errors
-    /// What the folder says. That it is full is none: batches are dropped until it is not.
+    /// The folder's error. A full disk is not an error: batches are dropped until there is room.
     pub(super) fn begin(&mut self, life: u32) -> io::Result<()> {
         let now = SystemTime::now();
         let number = self.opening.head.part + 1;
@@ -80,7 +80,7 @@ impl Parts {
         let (file, path) = self.folder.begin(number, now)?;
         let time_ns = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_nanos();
         let part = PartWriter::begin(file, opening, time_ns as u64).inspect_err(|_| {
-            // An empty file helps nobody; if it cannot be removed, it is mended some day.
+            // An empty file is of no use; if it cannot be removed, a later start mends it.
             let _ = fs::remove_file(&path);
         })?;
         self.opening.head.part = number;
@@ -147,8 +147,8 @@ impl Parts {
         current.batches.push(batch);
     }
 
-    /// What nobody can read any more is not recorded: the part has lost its name, and would go with
-    /// the last byte.
+    /// Detects that the part was removed: it has no name any more and would vanish with its last
+    /// byte. Its cycles count as missing, as nobody can read them.
     fn miss_removed(&mut self) {
         if !self.current.as_ref().is_some_and(|it| it.part.is_nameless()) {
             return;
@@ -163,11 +163,11 @@ impl Parts {
         batches.into_iter().for_each(|batch| self.drop(batch, REMOVED));
     }
 
-    /// Finishes the part that is written. What had to make room for its end is missing then.
+    /// Finishes the current part. Batches that had to make room for its end count as missing.
     pub(super) fn finish(&mut self) {
         let Some(mut current) = self.current.take() else { return };
         if current.batches.is_empty() && self.retry.is_some() {
-            // Nothing but a beginning: its number is free again.
+            // The part has only a beginning, so its number is free again.
             self.opening.head.part -= 1;
             let _ = fs::remove_file(&current.path);
             return;
@@ -191,7 +191,7 @@ impl Parts {
         }
     }
 
-    /// Says once that the disk has refused.
+    /// Reports a write error, once until writing works again.
     fn refused(&mut self, error: &io::Error) {
         if self.retry.is_none() {
             let (what, help) = match is_full(error) {
@@ -208,10 +208,10 @@ impl Parts {
         self.retry = Some(Instant::now() + RETRY);
     }
 
-    /// As [`Parts::begin`] for the first part, when a full disk is borne.
+    /// Like [`Parts::begin`] for the first part, but a full disk is accepted.
     ///
     /// # Errors
-    /// Whatever else the folder says.
+    /// Any other error of the folder.
     pub(super) fn begin_first(&mut self, life: u32) -> io::Result<()> {
         match self.begin(life) {
             Err(error) if is_full(&error) => {
@@ -222,7 +222,7 @@ impl Parts {
         }
     }
 
-    /// Ends: the part is finished, and what is in none is said.
+    /// Ends: finishes the part, and reports what is in no part.
     fn end(mut self) {
         self.miss_removed();
         self.finish();
@@ -237,7 +237,7 @@ impl Parts {
     }
 }
 
-/// The thread that writes, as who reads sees it.
+/// The thread that writes, as the reading thread sees it.
 pub(super) struct Writer {
     batches: SyncSender<Batch>,
     /// Closed when the thread ends.
@@ -246,10 +246,10 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    /// Starts it.
+    /// Starts the thread.
     ///
     /// # Errors
-    /// What the kernel says to one more thread.
+    /// The kernel refuses a thread.
     pub(super) fn start(mut parts: Parts) -> io::Result<Writer> {
         let (batches, taken) = sync_channel::<Batch>(WAITING_MAX);
         let (ends, over) = sync_channel(0);
@@ -261,7 +261,7 @@ impl Writer {
         Ok(Writer { batches, over, thread })
     }
 
-    /// Hands a batch over; if too many wait already, it comes back.
+    /// Hands a batch over; if too many wait already, it is returned.
     pub(super) fn write(&self, batch: Batch) -> Option<Batch> {
         match self.batches.try_send(batch) {
             Ok(()) => None,
@@ -270,7 +270,7 @@ impl Writer {
         }
     }
 
-    /// Lets it write these and what waits, and end; `beat` is called now and then.
+    /// Lets the thread write these and all waiting batches, and end; `beat` is called now and then.
     pub(super) fn end(self, last: impl Iterator<Item = Batch>, mut beat: impl FnMut()) {
         for batch in last {
             let mut left = Some(batch);
@@ -291,7 +291,7 @@ impl Writer {
     }
 }
 
-/// Waits a little, less if the thread ends; whether it goes on.
+/// Waits a little, less if the thread ends; returns whether the thread still runs.
 fn nap(over: &Receiver<()>) -> bool {
     over.recv_timeout(NAP) == Err(RecvTimeoutError::Timeout)
 }

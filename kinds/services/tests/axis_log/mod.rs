@@ -9,7 +9,7 @@ use sinew_control::status::EventKind;
 use crate::Test;
 use crate::stage::{Stage, arm, empty_folder};
 
-/// As often as it takes: the tests say when it is over, and bear a busy machine.
+/// It runs as long as necessary: the tests decide when it is over, and accept a busy machine.
 const OVERRIDES: [(&str, &str); 7] = [
     ("planner.laps", "0"),
     ("ethercat.lost_frames_max", "100"),
@@ -25,7 +25,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("the_arm_runs_on_when_its_log_cannot_be_written", the_arm_runs_on_without_its_log),
 ];
 
-/// graphs/arm in a folder of its own, where the log may be written, with this file as its log.
+/// Runs graphs/arm in a folder of its own, where the log may be written, with this file as its log.
 fn start(name: &str, log: &str) -> Stage {
     let base = empty_folder(name);
     for file in ["irb120.urdf", "square.csv"] {
@@ -62,7 +62,7 @@ fn a_log_that_is_killed_comes_back_and_goes_on() {
     is_whole(&fs::read_to_string(file).expect("the log"));
 }
 
-/// One header, as many cells in each line, and no target twice while the drives follow.
+/// One header, the same number of cells in each line, and no target twice while the drives follow.
 fn is_whole(log: &str) {
     let (header, lines) = log.split_once('\n').expect("a header");
     assert!(log.ends_with('\n') && header.starts_with("time_unix_ms,"), "{header}");

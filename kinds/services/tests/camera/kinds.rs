@@ -1,5 +1,5 @@
-//! Kinds for these tests: joints in the core, cameras whose frames are known, one that is pulled
-//! out again and again, and a screen that looks at every point.
+//! Kinds for these tests: joints in the core, cameras with known frames, one that is unplugged
+//! again and again, and a screen that checks every point.
 
 use std::io::{Write, stdout};
 use std::time::Duration;
@@ -16,13 +16,13 @@ use sinew_services::camera::{Camera, INFO};
 use sinew_services::messages;
 use sinew_services::picture::{PictureView, read_head};
 
-/// Frames after which the cable is pulled out.
+/// Frames after which the camera is unplugged.
 const PULLED_AFTER: u64 = 8;
 
-/// Frames between two words of the screen.
+/// Frames between two lines of the screen.
 const TOLD: u64 = 5;
 
-/// Nodes that stand beside the services.
+/// Nodes of the core, beside the services.
 pub(crate) const JOINTS: NodeEntry =
     NodeEntry { kind: &JOINTS_INFO, make: |_| Ok(Box::new(Joints)), safe: None };
 pub(crate) const SERVICES: [ServiceEntry; 3] = [
@@ -59,7 +59,7 @@ fn pulled(_: &Parameters<'_>) -> Result<Box<dyn Service>, Fault> {
     Ok(Box::new(Camera::new(Box::new(Numbered { left: PULLED_AFTER }), 60)))
 }
 
-/// Frames whose every point follows from their number; so many, then the camera is gone.
+/// Frames whose every point follows from their number; after `left` of them the camera is gone.
 struct Numbered {
     left: u64,
 }
@@ -72,7 +72,7 @@ impl FrameSource for Numbered {
     fn frame(&mut self, shot: &Shot, put: &mut dyn FnMut(usize, &PixelRow)) -> Result<(), Fault> {
         let is_pulled = self.left == 0;
         self.left = self.left.saturating_sub(1);
-        // It goes in the middle of a frame.
+        // It fails in the middle of a frame.
         let rows = if is_pulled { HEIGHT / 2 } else { HEIGHT };
         (0..rows).for_each(|y| put(y, &row_of(shot.number, y)));
         if is_pulled {
@@ -86,7 +86,7 @@ fn screen(_: &Parameters<'_>) -> Result<Box<dyn Service>, Fault> {
     Ok(Box::new(Screen { seen: 0, last: 0 }))
 }
 
-/// Looks at frames where they stand; says how many it saw, and what was wrong with one.
+/// Checks frames in the memory of their link; reports how many it saw, and what was wrong.
 struct Screen {
     seen: u64,
     last: u64,
@@ -108,7 +108,7 @@ impl Service for Screen {
                 if torn.is_some() {
                     tell(&format!("strange {}", head.number));
                 }
-                // A camera that comes back counts from 1 again.
+                // A camera that was restarted counts from 1 again.
                 if head.number <= self.last && head.number != 1 {
                     tell(&format!("disorder {} after {}", head.number, self.last));
                 }
@@ -123,6 +123,6 @@ impl Service for Screen {
 }
 
 fn tell(line: &str) {
-    // The test that waits for it says so.
+    // If this fails, the test that waits for the line reports it.
     let _ = writeln!(stdout(), "{line}");
 }

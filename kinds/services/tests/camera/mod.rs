@@ -1,4 +1,4 @@
-//! Cameras, run for real beside a core.
+//! Cameras, really running beside a core.
 
 pub(crate) mod kinds;
 
@@ -10,7 +10,7 @@ use sinew_services::picture::{PictureView, jpeg};
 use crate::Test;
 use crate::stage::{Stage, arm, owned, plan};
 
-/// Kills of the camera, at any step of a frame.
+/// Kills of the camera, at any point within a frame.
 const KILLS: usize = 4;
 
 pub(crate) const TESTS: &[Test] = &[
@@ -41,7 +41,7 @@ fn start(kind: &str, overrides: &[(&str, &str)]) -> Stage {
     Stage::start(&GRAPH.replace("KIND", kind), arm(), overrides)
 }
 
-/// Waits until the screen has seen so many frames more.
+/// Waits until the screen has seen this many frames more.
 fn shows(film: &mut Stage, more: u64) {
     let before = seen(film);
     film.until("the screen has seen more", |film| seen(film) >= before + more);
@@ -53,7 +53,7 @@ fn seen(film: &Stage) -> u64 {
     said.filter_map(|line| line.strip_prefix("seen ")?.parse().ok()).max().unwrap_or(0)
 }
 
-/// What the screen found wrong.
+/// The errors that the screen found.
 fn wrong(film: &Stage) -> Vec<&str> {
     let said = film.texts(EventKind::Output, "screen").into_iter();
     said.filter(|line| !line.starts_with("seen")).collect()
@@ -86,7 +86,7 @@ fn unplugged() {
 
 fn drawn() {
     let mut film = start("camera", &[("camera.arm", "irb120.urdf")]);
-    // The screen knows other frames: it calls these strange, and that they came is what counts.
+    // The screen expects other frames and calls these strange; it only matters that they came.
     shows(&mut film, 10);
     assert!(wrong(&film).iter().all(|line| line.starts_with("strange")), "{:?}", wrong(&film));
     assert!(film.texts(EventKind::Faulted, "camera").is_empty());
@@ -106,7 +106,7 @@ fn shown_from_a_file() {
     let path = file.to_str().expect("UTF-8");
     let own = [("camera.source", "file"), ("camera.file", path), ("camera.rate_hz", "60")];
     let mut film = start("camera", &own);
-    // More frames than it has: it begins again. Those whose points are no test's are 'strange'.
+    // More frames than the film has: it begins again. Frames with other points are 'strange'.
     shows(&mut film, FILM + 10);
     assert!(wrong(&film).iter().all(|line| line.starts_with("strange")), "{:?}", wrong(&film));
     assert_eq!(film.texts(EventKind::Faulted, "camera"), [""; 0]);

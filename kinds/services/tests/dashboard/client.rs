@@ -1,4 +1,4 @@
-//! A viewer, as a browser would be one; and requests that no browser makes.
+//! A viewer that behaves like a browser, and requests that no browser makes.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -15,11 +15,11 @@ use crate::stage::PATIENCE;
 /// A viewer.
 pub(crate) struct Viewer {
     socket: WebSocket<TcpStream>,
-    /// What it was told first.
+    /// The first message that it got.
     pub(crate) hello: Value,
 }
 
-/// A motion message, taken apart; of a graph with one thread.
+/// A motion message, decoded; of a graph with one thread.
 #[derive(Debug)]
 pub(crate) struct Motion {
     pub(crate) sequence: u32,
@@ -30,20 +30,20 @@ pub(crate) struct Motion {
 }
 
 impl Viewer {
-    /// Connects, and hears the greeting.
+    /// Connects, and reads the greeting.
     pub(crate) fn open(address: &str) -> Viewer {
         let mut viewer = Viewer::knock(address);
         viewer.hello = viewer.text("hello");
         viewer
     }
 
-    /// Connects; what comes first may be anything.
+    /// Connects; the first message may be anything.
     pub(crate) fn knock(address: &str) -> Viewer {
         let socket = connect(address, Some(&format!("http://{address}"))).expect("a WebSocket");
         Viewer { socket, hello: Value::Null }
     }
 
-    /// The next message that `wanted` takes.
+    /// The next message that `wanted` accepts.
     fn next<T>(&mut self, what: &str, mut wanted: impl FnMut(Message) -> Option<T>) -> T {
         let begun = Instant::now();
         loop {
@@ -60,7 +60,7 @@ impl Viewer {
         self.text_that(kind, |_| true)
     }
 
-    /// The next text of a type that is as wanted.
+    /// The next text of a type for which `is_it` holds.
     pub(crate) fn text_that(&mut self, kind: &str, is_it: impl Fn(&Value) -> bool) -> Value {
         self.next(kind, |message| {
             let Message::Text(text) = message else { return None };
@@ -69,7 +69,7 @@ impl Viewer {
         })
     }
 
-    /// The answer to the order with this id: done, or what was wrong.
+    /// The answer to the order with this id: done, or the error.
     pub(crate) fn answer(&mut self, id: u64) -> Result<String, String> {
         self.next("an answer", |message| {
             let Message::Text(text) = message else { return None };
@@ -84,7 +84,7 @@ impl Viewer {
         })
     }
 
-    /// The next motion that is as wanted.
+    /// The next motion for which `is_it` holds.
     pub(crate) fn motion_that(&mut self, what: &str, is_it: impl Fn(&Motion) -> bool) -> Motion {
         self.next(what, |message| {
             let Message::Binary(bytes) = message else { return None };
@@ -107,7 +107,7 @@ impl Viewer {
         })
     }
 
-    /// The next values of ports, as they came.
+    /// The next values of ports, as bytes.
     pub(crate) fn values(&mut self) -> Vec<u8> {
         self.next("values", |message| {
             let Message::Binary(bytes) = message else { return None };
@@ -115,12 +115,12 @@ impl Viewer {
         })
     }
 
-    /// Says something.
+    /// Sends a message.
     pub(crate) fn say(&mut self, message: impl Into<Message>) {
         self.socket.send(message.into()).expect("the server listens");
     }
 
-    /// Gives an order with a token, and hears what comes of it.
+    /// Gives an order with a token, and waits for the result.
     pub(crate) fn order(&mut self, token: &str, mut order: Value) -> Result<String, String> {
         const ID: u64 = 4711;
         order["id"] = json!(ID);
@@ -129,7 +129,7 @@ impl Viewer {
         self.answer(ID)
     }
 
-    /// Reads on until the server closes; why it does.
+    /// Reads on until the server closes; returns why.
     pub(crate) fn closed(&mut self) -> Option<CloseFrame> {
         let begun = Instant::now();
         loop {
@@ -142,7 +142,7 @@ impl Viewer {
         }
     }
 
-    /// Reads on until nothing more comes: what a viewer finds that was away for too long.
+    /// Reads on until nothing more comes: what a viewer finds after it was away for too long.
     pub(crate) fn runs_dry(&mut self) {
         let begun = Instant::now();
         while self.socket.read().is_ok() {
@@ -150,7 +150,7 @@ impl Viewer {
         }
     }
 
-    /// The connection beneath.
+    /// The TCP connection.
     pub(crate) fn stream(&mut self) -> &mut TcpStream {
         self.socket.get_mut()
     }
@@ -191,7 +191,7 @@ pub(crate) fn connect(address: &str, origin: Option<&str>) -> Result<WebSocket<T
     }
 }
 
-/// Sends a request as it stands; the whole answer.
+/// Sends a request unchanged; returns the whole answer.
 pub(crate) fn ask(address: &str, request: &str) -> String {
     let mut stream = TcpStream::connect(address).expect("somebody listens");
     stream.set_read_timeout(Some(PATIENCE)).expect("a limit");

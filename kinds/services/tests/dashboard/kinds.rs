@@ -1,4 +1,4 @@
-//! Kinds for these tests: a probe in the core that shows what it is told, and a camera.
+//! Kinds for these tests: a probe in the core that shows the orders it gets, and a camera.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use sinew_services::picture::write_head;
 /// Cycles of a stop after which the probe's brakes are closed, and it is at rest.
 const REST_CYCLES: u32 = 5;
 
-/// Nodes that stand beside the services.
+/// Nodes of the core, beside the services.
 pub(crate) const PROBE: NodeEntry =
     NodeEntry { kind: &PROBE_INFO, make: |_| Ok(Box::new(Probe::default())), safe: None };
 

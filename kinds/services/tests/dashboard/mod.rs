@@ -1,4 +1,4 @@
-//! The dashboard, looked at by viewers of all kinds.
+//! Tests of the dashboard with viewers of all kinds.
 
 mod client;
 pub(crate) mod kinds;
@@ -135,7 +135,7 @@ fn commanded() {
     }
     let unknown = viewer.order(&token, json!({"do": "choose", "path": 2}));
     assert_eq!(unknown, Err("there is no path 2, expected less than 2".into()));
-    // Another life of the dashboard counts from elsewhere: its first command is a new one.
+    // Another life of the dashboard counts from another number: its first command is a new one.
     assert!(viewer.order(&token, json!({"do": "restart", "domain": "page"})).is_ok());
     let address = shown.until("it is back", |shown| {
         let now = shown.address().0;
@@ -206,11 +206,11 @@ fn ended() {
     shown.stop();
 }
 
-/// Viewers that look on beside the stalled one.
+/// Viewers beside the stalled one.
 const OTHERS: usize = 49;
-/// Frames that each of them is to get while one is stalled.
+/// Frames that each of them must get while one is stalled.
 const FRAMES: u32 = 200;
-/// More memory than this is not needed for fifty viewers, KiB: a frame is made once for all.
+/// Most additional memory for fifty viewers, KiB: a frame is made once for all.
 const GROWTH_KIB_MAX: u64 = 16 << 10;
 
 fn stalled() {
@@ -230,7 +230,7 @@ fn stalled() {
         let look_on = |mut viewer: Viewer| {
             let begun = viewer.motion().sequence;
             viewer.motion_that("many frames", |it| it.sequence > begun + FRAMES);
-            // Nothing but that it is over is read here.
+            // From here on it only waits for the end.
             while !is_over.load(Relaxed) {
                 viewer.motion();
             }
@@ -239,7 +239,7 @@ fn stalled() {
             let viewer = Viewer::open(&address);
             scope.spawn(move || look_on(viewer));
         }
-        // It never reads; that it is closed shows in the count of viewers.
+        // It never reads; the count of viewers shows that it was closed.
         first.text_that("figures", |it| it["viewers"] == OTHERS + 2);
         first.text_that("figures", |it| it["viewers"] == OTHERS + 1);
         let after_kib = resident(&mut first);

@@ -1,4 +1,4 @@
-//! Scopes of viewers, who may ask for anything.
+//! Scopes of viewers, which may ask for anything.
 
 use serde_json::{Value, json};
 use sinew_services::dashboard::protocol::scope::SCOPES_MAX;
@@ -44,7 +44,7 @@ pub(super) fn followed() {
         (&trace["name"], &trace["min"].as_array().map(Vec::len)),
         (&json!(CYCLE), &Some(10))
     );
-    // It counts: no cycle is missing, and each column begins where the one before ended.
+    // The trace counts: no cycle is missing, and each column begins where the one before ended.
     let number = |it: &Value| it.as_f64().expect("a number");
     let (least, most) = (number(&trace["figures"]["min"]), number(&trace["figures"]["max"]));
     assert_eq!(most - least + 1.0, cycles(&picture) as f64);
@@ -113,7 +113,7 @@ pub(super) fn hostile() {
         let error = set(&mut viewer, change).expect_err(expected);
         assert!(error.contains(expected), "{error}");
     }
-    // What cannot be shown says why, and the rest is shown all the same.
+    // A part that cannot be shown gives the reason, and the rest is shown nevertheless.
     assert!(set(&mut viewer, |it| it["look"]["step"] = json!({"input": 1, "output": 0})).is_ok());
     let picture = viewer.text_that("scope", |it| it["step"]["Err"].is_string() && cycles(it) > 0);
     assert!(picture["spectrum"].is_null());

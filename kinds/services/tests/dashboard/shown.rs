@@ -37,12 +37,12 @@ pub(crate) struct Shown {
 }
 
 impl Shown {
-    /// Starts it, with these parameters in place of the spec's.
+    /// Starts the run, with these parameters instead of the spec's.
     pub(crate) fn start(overrides: &[(&str, &str)]) -> Shown {
         Shown::of(GRAPH, overrides)
     }
 
-    /// Starts it beside a second dashboard, which stands before it and is linked with nothing.
+    /// Starts it beside a second dashboard, which is before it in the spec and has no links.
     pub(crate) fn start_beside_another() -> Shown {
         let another = "nodes:
   - {kind: dashboard, name: aside, domain: aside, listen: 127.0.0.1:0}";
@@ -58,12 +58,12 @@ impl Shown {
         Shown { thread: Some(thread), stop, events }
     }
 
-    /// The address that the dashboard announced last, and the token.
+    /// The last address that the dashboard announced, and the token.
     pub(crate) fn address(&self) -> (String, String) {
         self.address_of("page")
     }
 
-    /// The same of the dashboard in a domain.
+    /// The same for the dashboard in a domain.
     pub(crate) fn address_of(&self, domain: &str) -> (String, String) {
         self.until("the dashboard announces itself", |shown| {
             let events = shown.events();
@@ -75,7 +75,7 @@ impl Shown {
         })
     }
 
-    /// What has happened so far.
+    /// The events so far.
     pub(crate) fn events(&self) -> Vec<Event> {
         self.events.lock().expect("nobody panicked").clone()
     }
@@ -97,9 +97,9 @@ impl Shown {
         }
     }
 
-    /// Stops it without waiting for it.
+    /// Stops it without waiting for the end.
     pub(crate) fn tell_to_stop(&self) {
-        // Read by a thread that looks again and again.
+        // Read by a thread that polls it.
         self.stop.store(true, Relaxed);
     }
 
@@ -119,13 +119,13 @@ impl Drop for Shown {
     fn drop(&mut self) {
         self.tell_to_stop();
         if let Some(thread) = self.thread.take() {
-            // A test that fails has said why.
+            // A test that fails has given the reason.
             let _ = thread.join();
         }
     }
 }
 
-/// Lets the run go on until it is told to stop, and notes its events.
+/// Lets the run go on until it must stop, and notes its events.
 fn drive(request: RunRequest, stop: &AtomicBool, events: &Mutex<Vec<Event>>) -> Outcome {
     let mut run = Run::start(request).expect("it starts");
     let mut told = None;

@@ -1,5 +1,5 @@
-//! Tests of those who are no viewers, or should not be: without a token, from other sites, with
-//! messages that are no orders.
+//! Tests with clients that are not viewers, or should not be: without a token, from other sites,
+//! with messages that are not orders.
 
 use std::io::Write;
 use std::net::{TcpListener, TcpStream};
@@ -29,7 +29,7 @@ pub(crate) fn without_a_token() {
         let answer = viewer.order(wrong, order).expect_err("a wrong token");
         assert!(answer.contains("wrong token") && answer.contains("#token="), "{answer}");
     }
-    // With the right one it would have worked all the while.
+    // With the right token it would have worked all the time.
     assert_eq!(viewer.order(&token, json!({"do": "check"})), Ok("the token is right".into()));
     viewer.say(json!({"do": "halt", "id": 1, "token": "0"}).to_string());
     let closed = viewer.closed().expect("a good bye");
@@ -55,7 +55,7 @@ pub(crate) fn tapping() {
         let answer = viewer.order(token, tap(domain)).expect_err("no tap");
         assert!(answer.contains(expected), "{answer}");
     }
-    // Nothing is tapped: then there is nothing to end, which is no error.
+    // Nothing is tapped, so there is nothing to end; this is not an error.
     assert_eq!(viewer.order(&token, json!({"do": "untap"})), Ok("no more ways are shown".into()));
     shown.stop();
 }
@@ -141,7 +141,7 @@ pub(crate) fn malformed() {
     assert_eq!((code, reason.contains("longer than 4096 bytes")), (1009, true), "{reason}");
     let (code, _) = closes(Message::binary(vec![1, 2, 3])).expect("a good bye");
     assert_eq!(code, 1003);
-    // No frame of a browser: it is not masked, has a reserved bit, is no known kind.
+    // Not a browser's frame: it is not masked, has a reserved bit, or has an unknown type.
     for bytes in
         [&[0x81, 0x02, b'{', b'}'][..], &[0xf1, 0x80, 0, 0, 0, 0], &[0x8f, 0x80, 0, 0, 0, 0]]
     {
@@ -158,14 +158,14 @@ pub(crate) fn malformed() {
     assert!(viewer.order(&token, json!({"do": "check"})).is_ok(), "a few are borne");
     (0..30).for_each(|_| viewer.say("?"));
     assert_eq!(viewer.closed().map(|frame| u16::from(frame.code)), Some(1008));
-    // Nobody else has noticed.
+    // Other viewers did not notice anything.
     let now = witness.motion().sequence;
     witness.motion_that("frames go on", |it| it.sequence > now);
     assert_eq!(shown.texts(EventKind::Faulted, "page"), [""; 0]);
     shown.stop();
 }
 
-/// More of them than there are places, again and again.
+/// More silent clients than there are places, again and again.
 pub(crate) fn silent() {
     let shown = Shown::start(&[]);
     let (address, _) = shown.address();
@@ -191,7 +191,7 @@ pub(crate) fn in_use() {
         shown.texts(EventKind::Faulted, "page").into_iter().next()
     });
     assert!(fault.contains(&address) && fault.contains("'listen'"), "{fault}");
-    // Once the port is free its restart policy brings it back.
+    // Once the port is free, its restart policy starts it again.
     drop(taken);
     assert_eq!(shown.address().0, address);
     Viewer::open(&address).motion_that("the core runs", |it| it.cycle > 0.0);

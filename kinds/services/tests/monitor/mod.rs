@@ -1,4 +1,4 @@
-//! The monitor beside the arm.
+//! Tests of the monitor beside the arm.
 
 mod readers;
 
@@ -33,7 +33,7 @@ fn count(arm: &Stage, what: EventKind, text: &str) -> usize {
     arm.count(what, "monitor", text)
 }
 
-/// Where it serves, as soon as it says so.
+/// The address at which it serves, as soon as it announces it.
 fn address(arm: &mut Stage) -> String {
     let address =
         |arm: &Stage| arm.run.status().domains.into_iter().find_map(|domain| domain.address);
@@ -47,12 +47,12 @@ fn drives(arm: &Stage) -> &[f64] {
     &arm.core[domain.expect("the plant")].1
 }
 
-/// Whether all brakes are closed; the second signal of the drives, after six states.
+/// Whether all brakes are closed; they are the second signal of the drives, after six states.
 fn is_braked(arm: &Stage) -> bool {
     drives(arm).get(6..12).is_some_and(|brakes| brakes.iter().all(|brake| *brake == 1.0))
 }
 
-/// The rule waits until the arm moves, so that there is something to be stopped.
+/// The rule waits until the arm moves, so that there is something to stop.
 fn a_rule_stops_the_core_and_again() {
     let rules =
         "rules: ['|drives.velocity_rad_per_s| > 0.05: stop \"it moves\"']\n    listen: 127.0.0.1:0";
@@ -63,7 +63,7 @@ fn a_rule_stops_the_core_and_again() {
         let stop = arm.run.stop_status().expect("it has stopped");
         assert!(stop.reason.contains("it moves: rule 1"), "{}", stop.reason);
         let alarm = "it moves: rule 1 '|drives.velocity_rad_per_s| > 0.05: stop \"it moves\"': ";
-        // One when it fires, and one when the reset ends that.
+        // One alarm when it fires, and one when the reset ends that.
         arm.until("the alarm is raised", |arm| count(arm, EventKind::Alarm, alarm) == 2 * life - 1);
         let measured = "safe outputs ";
         arm.until("it is measured", |arm| count(arm, EventKind::Output, measured) == life);
@@ -87,7 +87,7 @@ fn a_rule_tells_a_webhook() {
                  'release_to_end_us_max > 0: event']";
     let mut arm =
         start(&format!("{rules}\n    webhook: http://{address}/hook\n    listen: 127.0.0.1:0"));
-    // The plant is released by its input: there is no planned start that it could end after.
+    // The plant is released by its input, so it has no planned start.
     arm.until("both have fired", |arm| {
         count(arm, EventKind::Alarm, "rule 1 '") == 1
             && count(arm, EventKind::Alarm, "rule 2 '") == 1
@@ -103,7 +103,7 @@ fn a_rule_tells_a_webhook() {
     arm.stop();
 }
 
-/// Takes a letter.
+/// Receives a message of the webhook.
 fn receive(listener: &TcpListener) -> String {
     let (mut stream, _) = listener.accept().expect("a connection");
     let letter = readers::request(&mut stream);
@@ -111,7 +111,7 @@ fn receive(listener: &TcpListener) -> String {
     letter
 }
 
-/// What a letter says.
+/// The contents of such a message.
 fn told(letter: &str) -> serde_json::Value {
     let body = letter.split_once("\r\n\r\n").expect("a body").1;
     serde_json::from_str(body).expect("JSON")

@@ -1,4 +1,4 @@
-//! The official readers of Prometheus' formats, against what the run itself says.
+//! The official readers of Prometheus' formats, compared with what the run itself reports.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -14,7 +14,7 @@ use crate::stage::{self, PATIENCE, Stage, skip};
 const PROTOBUF: &str = "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;\
                         encoding=delimited";
 
-/// A whole request or answer, as far as its length says.
+/// A whole request or answer, as far as its length header says.
 pub(crate) fn request(stream: &mut TcpStream) -> String {
     stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
     let mut bytes = Vec::new();
@@ -35,7 +35,7 @@ pub(crate) fn request(stream: &mut TcpStream) -> String {
     }
 }
 
-/// The body of the page in the format that is asked for.
+/// The body of the page in the requested format.
 fn scrape(address: &str, accept: &str) -> Vec<u8> {
     let at = address.trim_start_matches("http://").trim_end_matches("/metrics");
     let mut stream = TcpStream::connect(at).expect("it listens");
@@ -49,8 +49,8 @@ fn scrape(address: &str, accept: &str) -> Vec<u8> {
     bytes.split_off(end + 4)
 }
 
-/// What a program makes of the page: one JSON object for each line of figures. `None` if the
-/// program is not there, which is said, and with `CI=true` fails.
+/// What a program reads from the page: one JSON object for each line of figures. `None` if the
+/// program does not exist, which is reported, and fails with `CI=true`.
 fn read_by(mut command: Command, what: &str, body: &[u8]) -> Option<Vec<Value>> {
     let started =
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
@@ -62,7 +62,7 @@ fn read_by(mut command: Command, what: &str, body: &[u8]) -> Option<Vec<Value>> 
         }
         Err(error) => panic!("{what}: {error}"),
     };
-    // A program that ends early says why below.
+    // A program that ends early gives the reason below.
     let _ = child.stdin.take().expect("a pipe").write_all(body);
     let output = child.wait_with_output().expect("it ends");
     let errors = String::from_utf8_lossy(&output.stderr);
@@ -106,11 +106,11 @@ pub(crate) fn prometheus_reads_what_the_cycles_did() {
         ("prometheus_client, text 0.0.4", "text/plain", || python("text")),
         ("expfmt, protobuf", PROTOBUF, go),
     ];
-    // All pages first: the arm need not bear the readers beside it.
+    // All pages are read first, so that the readers do not run beside the arm.
     let pages = readers.map(|(what, accept, reader)| {
         let before = cycles(&arm);
         let mut body = Vec::new();
-        // It is a look behind, 10 ms if the machine lets it.
+        // The monitor is one poll behind, 10 ms if the machine allows it.
         arm.until("the monitor knows of them", |_| {
             body = scrape(&address, accept);
             accept != open || counted(&body).is_some_and(|count| count >= before)
@@ -146,7 +146,7 @@ fn counted(body: &[u8]) -> Option<u64> {
     value("sinew_cycles_total{", "domain=\"control\"").map(|count| count as u64)
 }
 
-/// The figures agree with the run, and with each other.
+/// Checks that the figures agree with the run, and with each other.
 fn check(what: &str, rows: &[Value], counts: RangeInclusive<u64>, is_late: bool) {
     let of = |name: &str, labels: &[(&str, &str)]| -> &Value {
         let is_it = |row: &&Value| {

@@ -1,4 +1,4 @@
-//! The graph with a recorder, and what Python reads of its files.
+//! The graph with a recorder, and what Python reads from its files.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use sinew_control::status::EventKind;
 
 use crate::stage::{self, Stage, skip};
 
-/// What reads the files.
+/// Reads the files.
 const SCRIPT: &str = include_str!("read.py");
 
 /// Three nodes in two domains, and a recorder.
@@ -28,15 +28,15 @@ nodes:
   - {kind: sink, name: sink, domain: plant}
 ";
 
-/// Starts it in an empty folder of its own, with these parameters of the recorder and lines of the
-/// spec.
+/// Starts the graph in an empty folder of its own, with these parameters of the recorder and lines
+/// of the spec.
 pub(super) fn start(name: &str, parameters: &str, lines: &[&str]) -> Stage {
     let base = empty_folder(name);
     fs::create_dir(folder(&base)).expect("a folder for the files");
     start_in(base, parameters, lines)
 }
 
-/// Starts it in this folder.
+/// Starts the graph in this folder.
 pub(super) fn start_in(base: PathBuf, parameters: &str, lines: &[&str]) -> Stage {
     fs::write(base.join("notes.txt"), "what the source reads").expect("a file");
     let folder = if parameters.contains("folder") { "" } else { "folder: recordings, " };
@@ -49,12 +49,12 @@ pub(super) fn empty_folder(name: &str) -> PathBuf {
     stage::empty_folder(&format!("recorder_{name}"))
 }
 
-/// Where the files are.
+/// The folder of the files.
 pub(super) fn folder(base: &Path) -> PathBuf {
     base.join("recordings")
 }
 
-/// Stops it; the numbers of the cycles that ran, by thread.
+/// Stops the run; returns the numbers of the cycles that ran, by thread.
 pub(super) fn stop(stage: &mut Stage) -> [Vec<u64>; 2] {
     stage.stop();
     let lost = stage.run.records_lost();
@@ -62,12 +62,12 @@ pub(super) fn stop(stage: &mut Stage) -> [Vec<u64>; 2] {
     [0, 1].map(|thread| std::mem::take(&mut stage.core[thread].0))
 }
 
-/// What has happened to the recorder.
+/// The events of the recorder.
 pub(super) fn events(stage: &Stage, what: EventKind) -> Vec<&str> {
     stage.texts(what, "recorder")
 }
 
-/// How often the recorder has said what begins like this.
+/// How often the recorder has printed a text that begins like this.
 pub(super) fn said(stage: &Stage, begin: &str) -> usize {
     let texts = events(stage, EventKind::Output);
     texts.iter().filter(|text| text.starts_with(begin)).count()
@@ -77,7 +77,7 @@ pub(super) fn said(stage: &Stage, begin: &str) -> usize {
 pub(super) struct Recorded<'a>(pub(super) &'a [Value]);
 
 impl Recorded<'_> {
-    /// Those of a topic, in the order of the files.
+    /// The numbers of a topic, in the order of the files.
     pub(super) fn numbers(&self, topic: &str) -> Vec<u64> {
         let of_part = |part: &Value| part["numbers"][topic].as_array().cloned().unwrap_or_default();
         let numbers = self.0.iter().flat_map(of_part);
@@ -88,7 +88,7 @@ impl Recorded<'_> {
 /// An interpreter that can read the files.
 pub(super) struct Python(String);
 
-/// Finds it; says so if it or its packages are missing, which fails with `CI=true`.
+/// Finds it. If it or its packages are missing, this is reported, and fails with `CI=true`.
 pub(super) fn python() -> Option<Python> {
     let python = stage::python();
     let tried = Command::new(&python).args(["-c", "import mcap, mcap_ros2"]).output();
@@ -103,12 +103,12 @@ pub(super) fn python() -> Option<Python> {
 }
 
 impl Python {
-    /// What is in the parts in a folder, each of them finished.
+    /// The contents of the parts in a folder, each of them finished.
     pub(super) fn read(&self, folder: &Path) -> Vec<Value> {
         self.run(folder, &[])
     }
 
-    /// The same, read from the beginning as far as they go.
+    /// The same for unfinished parts, read from the beginning as far as possible.
     pub(super) fn read_broken(&self, folder: &Path) -> Vec<Value> {
         self.run(folder, &["--broken"])
     }

@@ -1,17 +1,17 @@
-//! Two kinds whose messages follow from the number of the cycle alone: what is recorded can be
+//! Two kinds whose messages depend only on the number of the cycle, so that what is recorded can be
 //! compared, bit by bit, with what was sent.
 
 use sinew_core::catalogue::{Kind, Parameter, ParameterType, Port, RunsIn, Signal};
 use sinew_core::{Cycle, Fault, Io, Level, Message, Node, NodeEntry, message};
 
 message! {
-    /// Every sort of scalar but one, and bytes that nobody can compress.
+    /// Every sort of scalar but one, and bytes that cannot be compressed.
     pub struct Noise {
         /// Number of the cycle.
         pub number: u64,
         /// Half of it.
         pub half: f64,
-        /// It, and what follows.
+        /// The number, and the numbers after it.
         pub floats: [f32; 4],
         /// Noise.
         pub bytes: [u8; 1024],
@@ -21,7 +21,7 @@ message! {
 }
 
 impl Noise {
-    /// What is sent in a cycle.
+    /// The message of a cycle.
     pub(crate) fn of(number: u64) -> Noise {
         let mut bytes = [0; 1024];
         for (at, word) in bytes.as_chunks_mut::<8>().0.iter_mut().enumerate() {

@@ -1,4 +1,4 @@
-//! The recorder, its files read by the Python package of MCAP.
+//! Tests of the recorder; its files are read by the Python package of MCAP.
 
 mod files;
 pub(crate) mod kinds;
@@ -38,9 +38,9 @@ pub(crate) const TESTS: &[Test] = &[
     ("a_folder_that_cannot_be_written_is_a_fault", trouble::a_folder_that_cannot_be_written),
 ];
 
-/// Topics of the graph of these tests, with messages.
+/// Topics of the graph of these tests, for messages.
 const TOPICS: [&str; 3] = ["/source/out", "/relay/out", "/sink/in"];
-/// As above, with cycles.
+/// Topics of the graph of these tests, for cycles.
 const CYCLES: [&str; 2] = ["/control/0/cycle", "/plant/0/cycle"];
 
 fn every_cycle_and_message_is_there_once_bit_by_bit() {
@@ -80,7 +80,7 @@ fn every_cycle_and_message_is_there_once_bit_by_bit() {
     assert!(signals.iter().zip(sent).all(|(signals, &number)| *signals == thirds(number)));
 }
 
-/// From the first one on, each once.
+/// Checks that there are all events from the first one on, each once.
 fn assert_events_are_whole(parts: &[serde_json::Value]) {
     let numbers = Recorded(parts).numbers("/@events");
     assert!(
@@ -89,7 +89,7 @@ fn assert_events_are_whole(parts: &[serde_json::Value]) {
     );
 }
 
-/// What the part says of itself and of its topics.
+/// Checks what the part says of itself and of its topics.
 fn is_described(part: &serde_json::Value, base: &std::path::Path) {
     let head = &part["head"];
     assert_eq!(
@@ -131,7 +131,7 @@ fn parts_follow_each_other_and_the_oldest_go() {
         fs::remove_file(folder.join(other)).expect("it can go");
     }
     let parts = python.read(&folder);
-    // The name of a file that no recorder wrote took a place, and the file was left.
+    // A file that no recorder wrote counted as a part because of its name, and was not removed.
     assert!((1..=2).contains(&parts.len()), "{}", parts.len());
     let last = ran[0].last();
     let numbers = Recorded(&parts).numbers(CYCLES[0]);

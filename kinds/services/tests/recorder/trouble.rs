@@ -1,4 +1,4 @@
-//! Kills, full disks, folders that cannot be written.
+//! Kills, full disks, and folders that cannot be written.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ pub(super) fn a_recorder_that_is_killed_mends_its_part_and_misses_nothing() {
     stage.until("messages are in the file", |stage| size(stage) > 400_000);
     stage.signal("recorder", Signal::KILL);
     stage.until("the kill is seen", |stage| !events(stage, EventKind::Faulted).is_empty());
-    // As it is before anybody mends it.
+    // A copy, before the file is mended.
     let copy = empty_folder("killed_copy");
     for file in fs::read_dir(folder(&stage.base)).expect("the folder") {
         let file = file.expect("a file");
@@ -62,10 +62,10 @@ pub(super) fn a_core_that_is_reset_while_the_recorder_stands() {
     stage.run.halt("a test");
     stage.until("the core is held", |stage| stage.run.reset().is_ok());
     let before = stage.cycles(0);
-    // More than the core remembers, and more than the first life had: cycle numbers alone could be
-    // those of one life.
+    // More than the core keeps, and more than the first life had: otherwise the cycle numbers alone
+    // could be those of one life.
     stage.until("it has forgotten", |stage| stage.cycles(1) > 2 * before + 1500);
-    // It may have been killed for its silence, and come back: that is as good.
+    // It may have been killed for its silence and restarted: that is as good.
     let _ = kill_process(stage.process("recorder"), Signal::CONT);
     stage.until("it records again", |stage| said(stage, "goes on in '") == 1);
     let cycles = stage.cycles(1);
@@ -100,7 +100,7 @@ pub(super) fn a_folder_that_another_recorder_writes() {
     let expected = format!("in node 'recorder': another recorder, {started}, writes into '");
     assert!(reason.starts_with(&expected) && reason.contains("name another 'folder'"), "{reason}");
     second.until("its core runs", |stage| stage.cycles(1) > 10);
-    // A kill lets the folder go.
+    // A kill releases the folder.
     first.signal("recorder", Signal::KILL);
     first.stop();
     second.until("it records", |stage| said(stage, "begins '") == 1);
@@ -129,8 +129,8 @@ pub(super) fn a_file_that_is_removed_while_it_is_written() {
     }
 }
 
-/// The cycles that parts say are missing, by thread: a machine that is busy for two seconds may
-/// keep a recorder from coming back in time.
+/// The missing cycles in the gaps of the parts, by thread: if a machine is busy for two seconds,
+/// the recorder may be back too late.
 fn gaps(parts: &[serde_json::Value]) -> [Vec<u64>; 2] {
     ["control", "plant"].map(|domain| {
         let gaps = parts.iter().flat_map(|part| part["gaps"].as_array().expect("a list"));

@@ -56,7 +56,7 @@ fn a_full_place_loses_its_oldest_and_says_so() {
     assert_eq!((taken(&newest, 9), newest.counts().replaced), (vec![5], 4));
 }
 
-/// Else a stranger could make a host deaf.
+/// If it did, a stranger could make a host deaf.
 #[test]
 fn what_is_not_obeyed_pushes_nothing_out() {
     let inbox = inbox(true, 0, Some(10));

@@ -1,4 +1,4 @@
-//! Calls between two hosts: their answers, and what they get where there can be none.
+//! Calls between two hosts: their answers, and what callers get where there can be none.
 
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::router::{guarded_with, router};
 use crate::stage::{connected, dials, free_address, setting, stranger, until};
 use crate::tls::Authority;
 
-/// Longest that an answer is waited for: a hang.
+/// A longer wait for an answer is a hang.
 const LIMIT: Duration = Duration::from_secs(30);
 
 type Answered = Result<Vec<u8>, CallFailure>;
@@ -37,7 +37,7 @@ fn settings(address: &str, dialled: &str) -> (Setting, Setting) {
     (a, b)
 }
 
-/// Both, open.
+/// Both mirrors, open.
 struct Two {
     a: Mirror,
     b: Mirror,
@@ -60,11 +60,12 @@ impl Two {
         });
     }
 
-    /// Lets a answer with what it got and its name, but for what begins with `keep`.
+    /// Lets a answer with what it got and its name. Calls that begin with `keep` are handed out
+    /// instead.
     fn serve(&self) -> Receiver<IncomingCall> {
         let (keep, kept) = mpsc::channel();
         let answer = move |call: IncomingCall| match call.packet.starts_with(b"keep") {
-            // Whoever does not look at it drops it.
+            // If nobody receives the call, it is dropped.
             true => keep.send(call).unwrap_or_default(),
             false => {
                 let reply = [&call.packet[..], b" of a"].concat();
@@ -75,12 +76,12 @@ impl Two {
         kept
     }
 
-    /// What b gets.
+    /// The answer that b gets.
     fn ask(&self, packet: &[u8]) -> Answered {
         ask(&self.b.exchange(), packet, LIMIT).recv_timeout(LIMIT * 2).expect("an answer")
     }
 
-    /// Until there is a reply: what was said just before both were joined may be lost.
+    /// Asks until there is a reply: what was said just before both had joined may be lost.
     fn answered(&self) {
         until("a reply", || self.ask(b"x") == Ok(b"x of a".into()));
     }
@@ -145,7 +146,7 @@ fn a_guarded_router_lets_through_what_its_rules_name() {
     let two = Two::joined((cell, office));
     let _kept = two.serve();
     two.answered();
-    // The observer of the file may not ask, though it says the same.
+    // The observer of the rules may not ask, though it sends the same question.
     let shown = authority.sign("g@observer", "observer", 2100);
     let observer = dials(&address, &shown.authority, Some(&shown), "client");
     let key = call_key("g", "cell", "office", "block/n", "in");
@@ -202,7 +203,7 @@ fn in_an_outage_who_waits_hears_it_and_no_call_is_made_twice() {
     let under_way = ask(&two.b.exchange(), b"keep 1", LIMIT);
     let call = kept.recv_timeout(LIMIT).expect("the call");
     proxy.set_open([false; 2]);
-    // It goes into the line, and may come out of it later.
+    // This question is held in the line, and may come out of it later.
     let in_the_line = ask(&two.b.exchange(), b"keep 2", Duration::from_millis(1));
     for waits in [under_way, in_the_line] {
         assert_eq!(waits.recv_timeout(LIMIT), Ok(Err(CallFailure::Lost)));
@@ -259,7 +260,7 @@ fn a_stranger_can_neither_call_nor_repeat_a_call_nor_answer_one() {
     let address = free_address();
     let relayed = free_address();
     let (a, mut b) = settings(&address, &address);
-    // It hears the questions of b, and answers them as b does not expect.
+    // b listens, so that the stranger hears its questions and can answer them wrongly.
     b.listen = Some(relayed.clone());
     let two = Two::joined((a, b));
     let kept = two.serve();
@@ -288,7 +289,7 @@ fn a_stranger_can_neither_call_nor_repeat_a_call_nor_answer_one() {
     let unstamped = [forged.write(b""), b"keep".to_vec()].concat();
     forged.echoes.push(Echo { host: host_number("a"), life: two.a.life(), stamp_ns: u64::MAX });
     let to_come = forged.write(b"\xff\0\0\0\0\0\0\0keep");
-    // So long that zenoh itself lets it pass.
+    // As long as zenoh itself lets pass.
     let flood = vec![0; 1_051_000];
     let words = [heard[0].clone(), unstamped, to_come, b"keep".to_vec(), vec![], flood];
     let count = words.len() as u64;
@@ -311,14 +312,14 @@ fn with_certificates_who_is_linked_may_call_and_nobody_else() {
     let two = Two::joined((a, b));
     let kept = two.serve();
     two.answered();
-    // A member that no link leads from, with the words of one.
+    // Another host of the graph, without a link to a, sends what a caller would.
     let root = authority.path("authority.pem");
     let member = dials(&address, &root, Some(&authority.sign("c", "c", 2100)), "peer");
     until("another member is connected", || connected(&member) == 1);
     let before = two.a.exchange().counted();
     assert_eq!(replies(&member, b"keep".into()), 0);
     assert_eq!(two.a.exchange().counted(), before, "its question came through");
-    // The same of who shows the certificate of b comes as far as the judge.
+    // The same question with the certificate of b comes as far as the judge.
     let real = dials(&address, &root, Some(&authority.sign("b", "real", 2100)), "peer");
     until("it is connected", || connected(&real) == 1);
     until("its question came through", || {

@@ -1,5 +1,5 @@
-//! Over a line that stands still and then delivers all that it held. `SINEW_OUTAGES` says how often
-//! that happens in all.
+//! Hosts over a line that stands still and then delivers all that it held. `SINEW_OUTAGES` says how
+//! many outages there are in all.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ use crate::tls::Authority;
 const AFTER_MS: u64 = 30;
 /// Pairs of hosts at once.
 const PAIRS: u64 = 4;
-/// Ports of the receiver: one that obeys nothing old, and its twin, which has no limit.
+/// Ports of the receiver: one that obeys nothing old, and the same port without a limit.
 const STRICT: usize = 0;
 const LAX: usize = 1;
 
@@ -23,7 +23,7 @@ const LAX: usize = 1;
 #[derive(Debug, Default)]
 struct Shown {
     outages: u64,
-    /// After which something came too late.
+    /// Outages after which something came too late.
     late_in: u64,
     late: u64,
     /// The oldest message that was handed out, ns: with the limit, and without.
@@ -40,7 +40,7 @@ struct Pair {
 }
 
 impl Pair {
-    /// The sender dials the receiver, or both a router; what fails is the sender's line.
+    /// The sender dials the receiver, or both dial a router. The line that fails is the sender's.
     fn open(authority: Option<&Authority>, with_router: bool) -> Pair {
         let address = free_address();
         // With certificates they speak QUIC.
@@ -64,14 +64,14 @@ impl Pair {
         Pair { proxy, receiver, sender, shown: Shown::default(), _router: router }
     }
 
-    /// The sender writes what time it is, the receiver takes what is there.
+    /// The sender sends the time, and the receiver takes what is there.
     fn pass(&mut self) {
         let written = now_ns();
         turn(&mut self.sender, &[&written.to_le_bytes()]);
         for port in [STRICT, LAX] {
             let mut bytes = [0; 8];
             while self.receiver.receive(port, &mut bytes).is_some() {
-                // By the clock that it was judged by.
+                // By the clock by which the message was judged.
                 let age_ns = said_ns() - u64::from_le_bytes(bytes);
                 let oldest = &mut self.shown.oldest_ns[port];
                 *oldest = age_ns.max(*oldest);
@@ -95,7 +95,7 @@ impl Pair {
         });
     }
 
-    /// The sender dials: messages go there, stamps come back.
+    /// An outage. The sender has dialled, so messages go there and stamps come back.
     fn outage(&mut self, is_open: [bool; 2], time: Duration) {
         let before = self.receiver.counted_at(STRICT).late;
         self.proxy.set_open(is_open);
@@ -109,12 +109,12 @@ impl Pair {
     }
 }
 
-/// Half of them in both directions, the others in one.
+/// Half of the outages are in both directions, the others in one.
 fn ways(random: &mut fastrand::Rng) -> [bool; 2] {
     [[false, true], [true, false], [false; 2], [false; 2]][random.usize(..4)]
 }
 
-/// One in ten is longer than zenoh's lease, so that the connection ends in it.
+/// One outage in ten is longer than zenoh's lease, so that it ends the connection.
 fn length(random: &mut fastrand::Rng) -> Duration {
     Duration::from_millis(if random.u8(..10) == 0 {
         random.u64(600..2000)

@@ -6,7 +6,7 @@ use std::net::{Shutdown, TcpListener, TcpStream, UdpSocket};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 
-/// Whether bytes go on: there, to the address that it stands before, and back.
+/// Whether bytes pass there, to the target address, and back.
 type Gate = (Mutex<[bool; 2]>, Condvar);
 
 /// Carries bytes from its own address to another, and back.
@@ -16,7 +16,7 @@ pub(crate) struct Proxy {
 }
 
 impl Proxy {
-    /// Of connections of TCP.
+    /// A proxy for connections of TCP.
     pub(crate) fn to(target: &str) -> Proxy {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("its address").to_string();
@@ -40,8 +40,8 @@ impl Proxy {
         Proxy { address, gate }
     }
 
-    /// Of datagrams, of one client at a time. While it stands still the kernel keeps some hundred
-    /// of them, and drops the rest.
+    /// A proxy for datagrams, of one client at a time. While it stands still the kernel keeps some
+    /// hundreds of them, and drops the rest.
     pub(crate) fn of_datagrams_to(target: &str) -> Proxy {
         let front = Arc::new(UdpSocket::bind("127.0.0.1:0").expect("a port"));
         let address = front.local_addr().expect("its address").to_string();
@@ -73,7 +73,7 @@ impl Proxy {
         Proxy { address, gate }
     }
 
-    /// From now on it carries there and back, or not.
+    /// Sets whether bytes pass there and back from now on.
     pub(crate) fn set_open(&self, is_open: [bool; 2]) {
         *self.gate.0.lock().expect("nobody panics with it") = is_open;
         self.gate.1.notify_all();

@@ -29,7 +29,7 @@ with zenoh.open(settings) as session, sinew_hosts.Host(session, 'g', 'py', 1) as
     sys.stdin.read()
 ";
 
-/// The same host: asks until it has ten answers, and ends then.
+/// The same host: asks until it has ten answers, and then ends.
 const ASKS: &str = "
     answers = 0
     while answers < 10:

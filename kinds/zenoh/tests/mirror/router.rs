@@ -53,8 +53,8 @@ pub(crate) fn guarded_with(
     open(&text)
 }
 
-/// With QUIC the port of one that was closed in this process is free when the last connection that
-/// begins meanwhile is given up, for it says nothing for 30 s.
+/// With QUIC, the port of a router that was closed in this process is not free at once. It is free
+/// when the last connection attempt of the meantime is given up, after 30 s of silence.
 fn open(text: &str) -> Session {
     let mut opened = None;
     until_within(Duration::from_secs(90), "a router", || {
@@ -87,7 +87,7 @@ fn is_there(it: &HostSeen) -> bool {
     it.state == HostState::Heard && it.is_linked && it.is_alive && it.round_trip_ns.is_some()
 }
 
-/// Until ten messages more have come both ways, and each sees the other and the router.
+/// Runs until ten more messages have come both ways, and each sees the other and the router.
 #[track_caller]
 fn talk(mirrors: &mut [Mirror; 2], what: &str) {
     let received = |it: &Mirror| it.counted().incoming.received;
@@ -141,7 +141,7 @@ fn a_host_speaks_with_one_directly_and_with_another_through_the_router() {
     let of_office = setting("office", None, &[("cell", Some(&at_cell)), ("hall", None)]);
     let mut of_hall = calling("hall", &at_router, &["cell", "office"]);
     of_hall.peers[1].calls_router = false;
-    // It could dial the cell, too, and yet hears each message once.
+    // The hall could dial the cell, too, and yet hears each message once.
     of_hall.peers[0].address = Some(at_cell);
     let mut others = [of_office, of_hall].map(|mut it| {
         it.incoming.push(incoming("cell", "x", 8, Some(1000)));
@@ -176,7 +176,7 @@ fn a_router_knows_a_host_by_its_graph_and_name() {
     assert!(error.contains("the router: 'router.local' is not an address with a port"), "{error}");
 }
 
-/// Each says all that office says. Only who shows the certificate of office is heard in its name.
+/// Each sends all that office sends. Only the one with the certificate of office is heard.
 #[test]
 fn a_router_lets_each_host_write_below_its_own_name_only() {
     let (authority, address) = (Authority::new(), free_address());
@@ -200,8 +200,8 @@ fn a_router_lets_each_host_write_below_its_own_name_only() {
     };
     let counted = || (cell.counted().incoming, cell.counted().malformed_stamps);
 
-    // Another host, one who only looks on, the host of that name of another graph, a host's bare
-    // name, and one that the router does not know.
+    // Another host, an observer, the host of that name in another graph, a host's name without its
+    // graph, and a name that the router does not know.
     let others = ["g@hall", "g@observer", "other@office", "office", "g@nobody"].map(client);
     let end = Instant::now() + Duration::from_secs(1);
     until("the others have had time", || {
@@ -219,7 +219,7 @@ fn a_router_lets_each_host_write_below_its_own_name_only() {
     });
 }
 
-/// With the file that is shipped and hosts as they are.
+/// With the rules file that is shipped, and hosts as users have them.
 #[test]
 fn hosts_with_certificates_speak_through_a_guarded_router() {
     let (authority, address) = (Authority::new(), free_address());
@@ -233,7 +233,7 @@ fn hosts_with_certificates_speak_through_a_guarded_router() {
     session.close().wait().expect("it ends");
     let _session = guarded(&address, "g", &authority);
     talk(&mut mirrors, "they speak again");
-    // Neither who shows nothing, nor who is of another authority.
+    // Not let in are a client without a certificate, and one of another authority.
     let other = Authority::new().sign("g@office", "other", 2100);
     let root = authority.sign("g@cell", "again", 2100).authority;
     let strangers = [

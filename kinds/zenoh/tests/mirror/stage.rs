@@ -1,4 +1,4 @@
-//! What the tests are made of: settings, a clock that tells what it said, sessions of strangers.
+//! What the tests are made of: settings, a clock that records what it said, sessions of strangers.
 
 use std::cell::Cell;
 use std::net::TcpListener;
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use sinew_zenoh::{IncomingPort, Mirror, OutgoingPort, Peer, Setting, TlsFiles};
 use zenoh::{Config, Session, Wait};
 
-/// What a test waits for comes long before.
+/// What a test waits for comes long before this limit.
 const LIMIT: Duration = Duration::from_secs(30);
 /// The type of the messages of tests.
 pub(crate) const HASH: u32 = 0xabc;
@@ -21,7 +21,7 @@ thread_local! {
 /// The clock of all mirrors of this process.
 pub(crate) fn now_ns() -> u64 {
     static START: OnceLock<Instant> = OnceLock::new();
-    // Stamps begin late enough that none is before the beginning.
+    // The clock starts at 1 s, so that no stamp would have to be before 0.
     let now_ns = 1_000_000_000 + START.get_or_init(Instant::now).elapsed().as_nanos() as u64;
     SAID.set(now_ns);
     now_ns

@@ -1,4 +1,4 @@
-//! Beside sessions of zenoh that are no hosts, or say that they are.
+//! Hosts beside sessions of zenoh that are not hosts, or that pretend to be.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
@@ -20,7 +20,7 @@ fn a_command_that_is_sent_again_is_not_obeyed() {
     b.outgoing.push(outgoing("x", 8));
     a.incoming.push(incoming("b", "x", 8, None));
     let (mut a, mut b) = (Mirror::open(&a).expect("a"), Mirror::open(&b).expect("b"));
-    // It hears b, and talks to a.
+    // The stranger hears b, and talks to a.
     let session = stranger(&[&format!("tcp/{at_a}"), &format!("tcp/{at_b}")], "");
     let key = message_key("g", "b", "n", "x", HASH);
     let (say, said) = mpsc::channel();
@@ -78,7 +78,7 @@ fn a_flood_of_a_stranger_stops_nobody() {
             }
         });
         let _ends = Ends(&is_over);
-        // Since b was heard first: how often it is looked at, and is silent.
+        // Since b was first heard: how often it is looked at, and how often it is silent.
         let (mut looks, mut silent) = (0, 0);
         until("a flood, and a thousand messages through it", || {
             turn(&mut b, &[&message.clone()]);
@@ -97,12 +97,12 @@ fn a_flood_of_a_stranger_stops_nobody() {
     assert_eq!(a.counted().reopened, 0);
 }
 
-/// Ends the flood, when the test fails, too.
+/// Ends the flood, also when the test fails.
 struct Ends<'a>(&'a AtomicBool);
 
 impl Drop for Ends<'_> {
     fn drop(&mut self) {
-        // As above.
+        // A flag that ends a loop; it orders nothing.
         self.0.store(true, Ordering::Relaxed);
     }
 }

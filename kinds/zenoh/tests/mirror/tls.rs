@@ -39,7 +39,7 @@ impl Authority {
         self.folder.path().join(name)
     }
 
-    /// A certificate with this CN, until the end of this year.
+    /// A certificate with this CN, valid until the end of this year.
     pub(crate) fn sign(&self, name: &str, file: &str, until_year: i32) -> TlsFiles {
         let key = KeyPair::generate().expect("a key");
         let mut its = CertificateParams::new(vec!["127.0.0.1".into()]).expect("an address");
@@ -102,7 +102,7 @@ fn an_own_certificate_that_nobody_would_take_is_told_at_once() {
     }
 }
 
-/// Each puts a message under the key of b at a. Only who shows the certificate of b is heard.
+/// Each puts a message under the key of b at a. Only the one with the certificate of b is heard.
 #[test]
 fn who_is_not_the_host_puts_nothing_under_its_key() {
     let (authority, other, address) = (Authority::new(), Authority::new(), free_address());
@@ -130,7 +130,7 @@ fn who_is_not_the_host_puts_nothing_under_its_key() {
     assert_eq!(counted(), (IncomingCounts::default(), 0));
     assert_eq!(a.hosts()[0].state, HostState::Unheard);
 
-    // The same words of b itself.
+    // The same message from b itself.
     let real = dials(&address, &root, Some(&authority.sign("b", "real", 2100)), "peer");
     until("b is heard", || {
         puts(&real);

@@ -17,7 +17,7 @@ crate::message! {
         pub position_rad: f64,
         /// Floats.
         pub force_n: [f32; 2],
-        /// A whole number of which a double loses digits.
+        /// A whole number that loses digits as a double.
         pub count: u64,
         /// A short one.
         pub status: i16,

@@ -1,4 +1,4 @@
-//! What happens to links after a fault, with links that only say what is asked of them.
+//! What happens to links after a fault, with links that only record what is asked of them.
 
 use std::sync::{Arc, Mutex};
 
@@ -23,7 +23,7 @@ impl Node for Idle {
 /// What was asked of the links, in order.
 type Log = Arc<Mutex<Vec<String>>>;
 
-/// A link whose lock is held for so many tries.
+/// A link whose lock is held for `held` tries.
 struct Told {
     name: &'static str,
     held: u32,

@@ -36,7 +36,7 @@ pub(super) const NODES: &[NodeEntry] = &[
     },
 ];
 
-/// Those of services, which are not made.
+/// The kinds of services, which are not made.
 pub(super) static SERVICES: [&Kind; 2] = [&WRITER, &OBSERVER];
 
 static SOURCE: Kind = Kind {
@@ -173,5 +173,5 @@ impl Node for Motor {
 static WRITER: Kind =
     Kind::new("writer", RunsIn::Service, &[Port::output("out", "", Wish::TYPE).optional()]);
 
-/// Is there, so that cycles leave their messages behind.
+/// It exists so that cycles leave their messages behind.
 static OBSERVER: Kind = Kind::new("observer", RunsIn::Observer, &[]);

@@ -11,11 +11,11 @@ use crate::sys::Region;
 
 /// How long a sleeper waits for a ring that must come.
 const PATIENCE_NS: u64 = 60_000_000_000;
-/// The same for one that never comes.
+/// The same for a ring that never comes.
 const IN_VAIN_NS: u64 = 200_000_000;
 const MESSAGES: u32 = 10_000;
 
-/// A doorbell without the link's own limit of a sleep: who is not rung for sleeps on.
+/// A doorbell without the link's own limit of a sleep: a side for which nobody rings sleeps on.
 struct Patient {
     doorbell: Doorbell,
     /// Whether it rings itself.
@@ -49,8 +49,8 @@ impl Os for Patient {
     }
 }
 
-/// A writer and a reader that sleep whenever they must; whether all messages came in order before a
-/// ring was lost, and how often they slept.
+/// A writer and a reader that sleep whenever they must. Returns whether all messages came in order
+/// before a ring was lost, and how often the two slept.
 fn cross(rings: bool, sleep_ns_max: u64) -> (bool, u32) {
     let shape = Shape::queue(8, 7, 2).parking();
     let region = Region::shared("test", shape.region_len()).expect("memory");
@@ -143,7 +143,7 @@ fn an_old_ring_does_not_end_a_sleep_and_a_storm_does_not_keep_anybody() {
 }
 
 impl Doorbell {
-    /// Whether nothing rings that was not heard.
+    /// Whether no ring is left unheard.
     fn is_quiet(&self) -> bool {
         poll(&mut [PollFd::new(&self.hears, PollFlags::IN)], Some(&timespec(0))) == Ok(0)
     }

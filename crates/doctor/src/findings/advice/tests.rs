@@ -88,7 +88,7 @@ fn a_container_gets_its_rights_where_it_is_started_and_never_from_a_login() {
         (Maker::Lxc, "lxc.prlimit.rtprio = 95", "lxc.prlimit.memlock = unlimited"),
         (Maker::Other, "", ""),
     ] {
-        // What the files of its image say changes nothing.
+        // The files of the container's image change nothing.
         let asker = Asker { granted: Some("/etc/security/limits.conf".into()), ..marta() };
         for (right, expected) in [(Right::Priority, priority), (Right::Memory, memory)] {
             let (mend, undo, note) = said(right, within(maker), &asker);

@@ -86,7 +86,7 @@ fn on_a_machine_that_is_as_it_should_be_nothing_is_to_be_done() {
     }
 }
 
-/// A laptop as it comes, with four CPUs.
+/// A laptop with its default settings, and four CPUs.
 fn laptop(name: &str) -> Fake {
     let laptop = any(
         name,
@@ -134,7 +134,7 @@ fn laptop(name: &str) -> Fake {
     laptop
 }
 
-/// What a row finds where CPUs 2 and 3 are for the graph, and parts of its two commands.
+/// What a row finds if CPUs 2 and 3 are for the graph, and parts of its two commands.
 #[track_caller]
 fn mended(fake: &Fake, name: &str, found: (Grade, &str), mend: &str, undo: &str) {
     let finding = fake.row(name, &aim(&[2, 3]));
@@ -161,7 +161,7 @@ fn the_kernel_of_a_laptop_has_a_remedy_for_each_fault_and_the_undo_is_what_it_wa
     let on = "on /dev/sda2, /dev/zram0";
     mended("swap", (Better, on), "swapoff /dev/sda2 /dev/zram0", swapon);
     mended("huge pages", (Better, "always"), "echo madvise > ", "echo always > ");
-    // The options of its kernel are nowhere.
+    // No file says which options its kernel was built with.
     let timers = laptop.row("timers", &aim(&[2, 3]));
     assert!(timers.grade == Grade::Unknown && timers.show.is_some(), "{timers:?}");
 }

@@ -47,7 +47,7 @@ fn a_container_is_known_by_the_marks_of_its_maker() {
         ("/proc/1/cgroup", "0::/kubepods.slice/pod1\n", "Kubernetes"),
         ("/proc/1/cgroup", "1:cpu:/libpod-7\n", "Podman"),
     ] {
-        // There the second process is another one, or none.
+        // In a container the second process is another one, or there is none.
         for gone in [&["proc/2/comm"][..], &[]] {
             let files = [(path, text), ("/proc/2/comm", "sh\n")];
             let files = if gone.is_empty() { &files[..] } else { &files[..1] };

@@ -1,4 +1,5 @@
-//! Two domains with two relays between them, as on two machines; and a relay whose other side lies.
+//! Two domains with two relays between them, as on two machines; and a relay whose other side sends
+//! false data.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -7,7 +8,7 @@ use super::*;
 use crate::across::leaving::only;
 use crate::{Arriving, Leaving, RELAYED_MAX, Relay, RelayDoors};
 
-/// The relay of the machine that calls, and what calls it.
+/// The relay of the machine that calls, and the domain that calls it.
 async fn leaving(take: impl Fn(Leaving) + Send + 'static) -> (Here, Relay) {
     let (out, into) = door();
     let doors = RelayDoors { called: vec![into], ..RelayDoors::default() };
@@ -42,7 +43,7 @@ async fn two() -> (Here, Rc<Program>, Relay) {
     let program = program(&plan(), THERE, Callers::new());
     Called::new(Rc::clone(&program), Teller::direct()).begin(into);
     let (here, relay) = leaving(move |it| carry(it, &there)).await;
-    // The one over there may not be connected yet.
+    // The relay of the other machine may not be connected yet.
     while here.send(Value::Null).await.is_err() {
         yield_now().await;
     }
@@ -83,7 +84,7 @@ fn what_is_too_long_to_leave_is_refused_both_ways() {
         let text = |len: usize| Value::text("x".repeat(len));
         let error = here.send(text(RELAYED_MAX)).await.expect_err("too long");
         assert_eq!(error.status(), 413, "{error}");
-        // The packet may go, with its reply around it it may not come back.
+        // The packet may be short enough to go, and its reply too long to come back.
         let (mut may, mut must_not) = (RELAYED_MAX / 2, RELAYED_MAX);
         let mut last = 0;
         while may + 1 < must_not {
@@ -98,7 +99,7 @@ fn what_is_too_long_to_leave_is_refused_both_ways() {
     });
 }
 
-/// What leaves, for a carrier that is played by hand.
+/// The packets that leave, for a carrier that the test plays.
 async fn by_hand() -> (Rc<Here>, Relay, Receiver<Leaving>) {
     let (take, taken): (Sender<Leaving>, _) = mpsc::channel();
     let (here, relay) = leaving(move |it| take.send(it).expect("the test runs")).await;
@@ -122,7 +123,7 @@ fn whatever_comes_back_the_packet_is_answered() {
         (|it| it.fail(503, "its host 'b' is silent".into()), 503, "its host 'b' is silent"),
         (|it| it.answer(vec![]), 502, "is not a reply"),
         (|it| it.answer(b"\x01\0\0\0\xff".into()), 502, "is not a reply"),
-        // A frame, and not the one that was asked for.
+        // A frame, but not a reply.
         (|it| it.answer(Frame::Hello.bytes().expect("short").into()), 502, "is not a reply"),
     ];
     run(async {
@@ -148,7 +149,7 @@ fn whatever_comes_back_the_packet_is_answered() {
     });
 }
 
-/// What the relay over there answers to a packet.
+/// The reply of the other machine's relay to a packet.
 async fn answer(
     relay: &Relay,
     arriving: impl FnOnce(Box<dyn FnOnce(Vec<u8>) + Send>) -> Arriving,
@@ -184,7 +185,7 @@ fn what_comes_from_elsewhere_is_believed_in_nothing_but_its_packet() {
         assert_eq!(status(absent), 503, "nobody is there");
         let program = program(&plan(), THERE, Callers::new());
         Called::new(program, Teller::direct()).begin(into);
-        // It names another node; that of its way gets it.
+        // The packet names another node; the node that `Arriving` names gets it.
         let expected = Value::list([Value::text("x"), Value::Integer(7)]);
         while answer(&relay, |answer| packet(call("x"), answer)).await != Ok(Some(expected.clone()))
         {
@@ -200,7 +201,7 @@ fn what_comes_from_elsewhere_is_believed_in_nothing_but_its_packet() {
         let wait = Duration::from_millis(20);
         let soon = |answer| Arriving { wait, ..packet(call("wait"), answer) };
         assert_eq!(status(answer(&relay, soon).await), 504, "not as long as it says");
-        // As many as may wait, and one more.
+        // As many packets as may wait, and one more.
         for _ in 0..crate::across::CALLS_MAX {
             relay.arrive(packet(call("wait"), drop));
         }
@@ -219,7 +220,7 @@ fn a_domain_that_ends_while_it_has_a_packet_from_elsewhere_is_told() {
         let asks = Rc::clone(&relay);
         let reply = spawn_local(async move {
             loop {
-                // Until its hello was heard.
+                // 503 until the relay has received the domain's hello.
                 match answer(&asks, |answer| packet(call("x"), answer)).await {
                     Err(error) if error.status() == 503 => yield_now().await,
                     reply => return reply,

@@ -24,7 +24,7 @@ use crate::{
     At, FLOW, FlowEntry, FlowNode, Local, Make, NodeContext, Opened, Pool, Step, Value, input, make,
 };
 
-/// Longest that a flow may take: a hang.
+/// Longest that a flow may take; past it the flow hangs.
 const LIMIT: Duration = Duration::from_secs(20);
 
 static GATE: Kind = Kind {

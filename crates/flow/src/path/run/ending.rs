@@ -1,7 +1,7 @@
-//! How a flow comes to its end without its reply: its deadline passes, or its domain stops.
+//! How a flow ends without its reply: its deadline passes, or its domain stops.
 //!
-//! Whatever it waits in by then fails, so that the error names that node, and goes to `error` ports
-//! and through `try` like any other. What these do about it has [`GRACE`]; then the flow is
+//! The node in which it waits then fails, so the error names that node, and goes to `error` ports
+//! and through `try` like any other. These have [`GRACE`] to handle the error; then the flow is
 //! dropped.
 
 use std::future::{pending, poll_fn};
@@ -13,16 +13,15 @@ use tokio::time::{sleep, sleep_until};
 
 use crate::{Error, Flow};
 
-/// How long a flow whose deadline has passed may still take for what its `error` ports and `try` do
-/// about it.
+/// How long the `error` ports and `try` of a flow may still take after its deadline has passed.
 const GRACE: Duration = Duration::from_secs(1);
-/// The same in a domain that stops: there is still an answer to be sent.
+/// The same in a domain that stops; it is short, because the answer must still be sent.
 const GRACE_AT_STOP: Duration = Duration::from_millis(50);
 
 /// Why a flow must end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Over {
-    /// It need not.
+    /// It need not end.
     #[default]
     No,
     /// Its deadline has passed.
@@ -32,8 +31,9 @@ pub(crate) enum Over {
 }
 
 impl Flow {
-    /// When it must have ended; `None` if that is further away than a clock can say. A flow that
-    /// never waits needs no clock: its time counts from the first wait, or from this question.
+    /// When the flow must have ended; `None` if that is later than a clock can say. A flow that
+    /// never waits needs no clock: its time counts from the first wait, or from the first call of
+    /// this.
     pub fn deadline(&self) -> Option<Instant> {
         if self.deadline.get().is_none() {
             self.deadline.set(Instant::now().checked_add(self.limits.get().deadline));
@@ -41,13 +41,13 @@ impl Flow {
         self.deadline.get()
     }
 
-    /// It must have ended then, and not before.
+    /// Replaces the deadline.
     pub(crate) fn defer(&self, deadline: Option<Instant>) {
         self.deadline.set(deadline);
     }
 
-    /// Does something for this flow that may wait or take turns, after its reply or before its
-    /// beginning, until the flow must have ended.
+    /// Runs a future for this flow that may wait or take turns, until the flow must have ended.
+    /// Also for work after its reply or before its beginning.
     ///
     /// # Errors
     /// As `running`; or the deadline has passed (504), or the domain stops (503).
@@ -55,13 +55,14 @@ impl Flow {
         &self,
         mut running: Pin<&mut impl Future<Output = Result<T, Error>>>,
     ) -> Result<T, Error> {
-        // Its time counts from the first wait: before that it needs neither clock nor timer.
+        // The flow's time counts from the first wait; before that it needs neither clock nor timer.
         let mut end = pin!(None);
         let mut has_turned = false;
         poll_fn(|context| {
             loop {
                 let begun = self.program.ticks();
-                // The first time it goes on without having let others.
+                // At the first poll the flow has not yet let others have the worker, so its slice
+                // goes on.
                 if std::mem::replace(&mut has_turned, true) {
                     self.turned.set(begun);
                 }
@@ -81,7 +82,8 @@ impl Flow {
                 if self.over.replace(why) != Over::No {
                     return Poll::Ready(Err(self.ended_early()));
                 }
-                // Whatever waits fails as it is polled now; without such a wait this is the end.
+                // A node that waits fails when it is polled now. If no node waits, the flow ends
+                // here.
                 self.branches.wake_all();
                 end.set(Some(self.end()));
             }
@@ -89,7 +91,7 @@ impl Flow {
         .await
     }
 
-    /// Waits until this flow must end, or, if it had to, until it may take no more time.
+    /// Waits until this flow must end. If it must end already, waits until its grace is over.
     async fn end(&self) -> Over {
         match self.over.get() {
             Over::No => {}
@@ -102,7 +104,7 @@ impl Flow {
         let deadline = async {
             while let Some(deadline) = self.deadline() {
                 sleep_until(deadline.into()).await;
-                // It may have been deferred meanwhile.
+                // The deadline may have been deferred meanwhile.
                 if self.deadline() == Some(deadline) {
                     return;
                 }
@@ -116,8 +118,8 @@ impl Flow {
         }
     }
 
-    /// Waits until this flow must end; for ever if it had to before, for then this is what somebody
-    /// does about it.
+    /// Waits until this flow must end. If it must end already, waits for ever: the caller is then
+    /// part of handling that error.
     pub(crate) async fn must_end(&self) {
         if self.over.get() != Over::No {
             return pending().await;
@@ -128,12 +130,12 @@ impl Flow {
         self.is_heard.set(true);
     }
 
-    /// The node in which it waits.
+    /// Notes the node in which the flow waits.
     pub(crate) fn waits_in(&self, node: usize) {
         self.waits_in.set(Some(node));
     }
 
-    /// What it ends with, as an error of the node in which it waited.
+    /// The error that the flow ends with, as an error of the node in which it waited.
     #[cold]
     pub(crate) fn ended_early(&self) -> Error {
         let error = match self.over.get() {

@@ -1,9 +1,10 @@
-//! Taps: whoever may see the run sees the packets that pass the nodes of this domain, and may hold
-//! one of them.
+//! Taps: people who may see the run see the packets that pass the nodes of this domain, and may
+//! hold up one of them.
 //!
-//! As long as nobody looks a flow costs one look at a word more, as it begins. Flows that begin
-//! while somebody does show what they do to those who asked for it ([`flow`]), and go on: only a
-//! packet that is to be held waits ([`hold`]). The first worker serves the connections ([`serve`]).
+//! As long as nobody looks, the cost is one read of a word at the beginning of a flow. Flows that
+//! begin while somebody looks show what they do to those who asked for it ([`flow`]), and go on.
+//! Only a packet that is to be held waits ([`hold`]). The first worker serves the connections
+//! ([`serve`]).
 
 pub(crate) mod flow;
 mod hold;
@@ -26,24 +27,25 @@ use crate::{Error, Flow, Value};
 
 use self::hold::Hold;
 
-/// Taps of a domain at once.
+/// Most taps of a domain at once.
 const TAPS_MAX: usize = 8;
-/// Lines of a tap that wait to be read; past that they are counted only.
+/// Most lines of a tap that wait to be read; further lines are only counted.
 const LINES_MAX: usize = 256;
 const NS_PER_S: u64 = 1_000_000_000;
 /// Parameters that say at which address a node listens.
 const ADDRESSES: [&str; 2] = ["host", "listen"];
 
-/// Whether a packet of a flow is one of those that are wanted.
+/// Whether a packet of a flow is wanted.
 pub type PacketFilter = Box<dyn Fn(&Flow, &Value) -> Result<bool, Error>>;
 
-/// How packets are chosen and shown: the kinds of a program know expressions and JSON.
+/// How packets are chosen and shown. The kinds of a program provide this, as they know expressions
+/// and JSON.
 #[derive(Clone, Copy)]
 pub struct Lens {
-    /// A filter of this text, for one worker. The error says what is wrong with it.
+    /// Makes a filter of this text, for one worker. The error says what is wrong with the text.
     pub filter: fn(&str) -> Result<PacketFilter, String>,
-    /// A packet as a text for people, without secrets; a few kilobytes at most. It spends work of
-    /// the flow, which is one of its own.
+    /// A packet as a text for people, without secrets, of at most a few kilobytes. It draws from
+    /// the work of the given flow, which is made for this look only.
     pub show: fn(&Flow, &Value) -> String,
 }
 
@@ -53,21 +55,21 @@ pub(crate) struct Taps {
     lens: Option<Lens>,
     /// Why no packet of this graph may be held.
     no_pause: Option<String>,
-    /// Nodes that begin flows: no packet comes to them.
+    /// Nodes that begin flows; packets never come to them.
     sources: Vec<String>,
-    /// Whether there are any.
+    /// Whether there are any taps.
     is_on: Arc<AtomicBool>,
-    /// How often they have changed.
+    /// How often the taps have changed.
     edition: AtomicU64,
     open: Mutex<Vec<Arc<Tap>>>,
 }
 
-/// One of them, as all workers see it.
+/// A tap as all workers see it.
 pub(crate) struct Tap {
     asked: TapRequest,
     lines: mpsc::Sender<TapLine>,
     lost: AtomicU64,
-    /// Until when the packets of this second have been shown already, monotonic ns.
+    /// A packet may be shown from this time on, monotonic ns.
     due_ns: Mutex<u64>,
     hold: Mutex<Hold>,
 }
@@ -79,7 +81,7 @@ struct Here {
 }
 
 thread_local! {
-    /// A worker is a thread, and its programs come and go.
+    /// Thread-local, because a worker is a thread while its programs come and go.
     static HERE: RefCell<Rc<TapView>> = RefCell::default();
 }
 
@@ -87,13 +89,13 @@ thread_local! {
 #[derive(Default)]
 pub(super) struct TapView {
     taps: Arc<Taps>,
-    /// The edition that it has seen.
+    /// The edition of the taps in `here`.
     seen: Cell<u64>,
     here: RefCell<Rc<[Here]>>,
 }
 
 impl Taps {
-    /// None yet, in a domain of this graph.
+    /// No taps yet, in a domain of this graph.
     pub(crate) fn new(plan: &Plan, lens: Option<Lens>) -> Taps {
         let takes = |kind: &Kind| kind.ports.iter().any(|port| port.direction == Direction::In);
         let sources = plan.nodes.iter().filter(|node| !takes(node.kind));
@@ -101,14 +103,14 @@ impl Taps {
         Taps { lens, no_pause: beyond_loopback(plan), sources, ..Taps::default() }
     }
 
-    /// Lets this worker's flows see them; whether there are any.
+    /// Lets this worker's flows see the taps. The flag says whether there are any.
     pub(crate) fn begin_here(self: &Arc<Taps>) -> Arc<AtomicBool> {
         let view = TapView { taps: Arc::clone(self), ..TapView::default() };
         HERE.set(Rc::new(view));
         Arc::clone(&self.is_on)
     }
 
-    /// One more, and its lines. `is_node` knows the nodes of the domain.
+    /// Opens a tap; returns it and its lines. `is_node` knows the nodes of the domain.
     ///
     /// # Errors
     /// What is wrong with the request, and what was expected.
@@ -156,7 +158,7 @@ impl Taps {
         Ok((tap, receiver))
     }
 
-    /// One less; what it holds goes on.
+    /// Closes a tap; a packet that it holds goes on.
     pub(crate) fn close(&self, tap: &Arc<Tap>) {
         let mut open = lock(&self.open);
         open.retain(|other| !Arc::ptr_eq(other, tap));
@@ -166,26 +168,27 @@ impl Taps {
     }
 
     fn changed(&self, open: &[Arc<Tap>]) {
-        // Release, with the acquire of who looks: the list is read under its lock all the same.
+        // Release pairs with the acquire load in `TapView::here`. The list itself is read under its
+        // lock anyway.
         self.edition.fetch_add(1, Ordering::Release);
-        // Relaxed: who sees it later begins a flow that is not seen.
+        // Relaxed: a worker that sees the change later only begins a flow that taps do not see.
         self.is_on.store(!open.is_empty(), Ordering::Relaxed);
     }
 }
 
 impl Tap {
-    /// Whether one more may be shown now, of which there are only so many in a second.
+    /// Whether one more packet may be shown now; the number per second is limited.
     fn admits(&self) -> bool {
         *lock(&self.due_ns) <= now_ns()
     }
 
-    /// The same, and counts it.
+    /// The same, and counts the packet as shown.
     fn takes(&self) -> bool {
         let (mut due_ns, now_ns) = (lock(&self.due_ns), now_ns());
         if *due_ns > now_ns {
             return false;
         }
-        // Those of a second may come in a row.
+        // The packets of one second may come directly one after the other.
         let apart_ns = NS_PER_S / u64::from(self.asked.per_s);
         *due_ns = (*due_ns).max((now_ns + apart_ns).saturating_sub(NS_PER_S)) + apart_ns;
         true
@@ -193,31 +196,31 @@ impl Tap {
 
     fn say(&self, line: TapLine) {
         if self.lines.try_send(line).is_err() {
-            // Relaxed: a number, and nothing that goes with it.
+            // Relaxed: it is a number alone; no other data goes with it.
             self.lost.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    /// How many lines found no room since the last question.
+    /// How many lines found no room since the last call.
     pub(crate) fn take_lost(&self) -> u64 {
         self.lost.swap(0, Ordering::Relaxed)
     }
 }
 
 impl TapView {
-    /// That of this worker.
+    /// The view of this worker.
     pub(super) fn of_this_worker() -> Rc<TapView> {
         HERE.with_borrow(Rc::clone)
     }
 
-    /// Those that are open now, with filters for this worker.
+    /// The taps that are open now, with filters for this worker.
     fn here(&self) -> Rc<[Here]> {
         let edition = self.taps.edition.load(Ordering::Acquire);
         if self.seen.replace(edition) != edition {
             let open = lock(&self.taps.open).clone();
             let here = open.into_iter().map(|tap| {
                 let text = tap.asked.filter.as_deref();
-                // It was compiled as the tap was opened.
+                // The filter compiled without error when the tap was opened.
                 let filter = text.and_then(|text| (self.taps.lens?.filter)(text).ok());
                 Here { tap, filter }
             });
@@ -232,19 +235,20 @@ impl TapView {
 }
 
 impl Here {
-    /// Whether a packet is wanted. One of which the filter cannot say it is not.
+    /// Whether a packet is wanted. It is not if the filter fails on it.
     fn wants(&self, flow: &Flow, packet: &Value) -> bool {
         let Some(filter) = &self.filter else { return true };
         filter(&flow.eye(), packet).unwrap_or(false)
     }
 
-    /// Whether it is about what comes to this node.
+    /// Whether the tap asks for packets that come to this node.
     fn is_at(&self, node: &str) -> bool {
         self.tap.asked.node.as_deref() == Some(node)
     }
 }
 
-/// Why no packet of this graph may be held: others than the people at this machine wait for it.
+/// Why no packet of this graph may be held: a node listens beyond this machine, so others may wait
+/// for its packets.
 fn beyond_loopback(plan: &Plan) -> Option<String> {
     plan.nodes.iter().find_map(|node| {
         let parameters = node.kind.parameters.iter().zip(&node.values);
@@ -268,6 +272,6 @@ fn is_loopback(address: &str) -> bool {
 }
 
 fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nobody can have left it half changed.
+    // A poisoned lock is still good: no panic can leave its content half changed.
     of.lock().unwrap_or_else(PoisonError::into_inner)
 }

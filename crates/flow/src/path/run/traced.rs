@@ -1,4 +1,4 @@
-//! Who looks at a flow: its spans, where somebody asks for them, and what it shows to taps.
+//! What looks at a flow: its spans, if they are asked for, and the taps.
 
 use std::rc::Rc;
 
@@ -11,7 +11,7 @@ use crate::{Error, Flow, Value, spans};
 use super::taps::TapView;
 use super::taps::flow::FlowTaps;
 
-/// Who looks at a flow.
+/// What looks at a flow.
 pub(crate) struct Watched {
     /// Its spans.
     pub(super) trace: Option<Box<FlowTrace>>,
@@ -26,8 +26,8 @@ impl Flow {
         self.watched.get()?.trace.as_deref()
     }
 
-    /// Decides who looks at it, as it begins at the node `by` with a packet, or below the span of
-    /// somebody else.
+    /// Decides what looks at the flow when it begins at the node `by` with a packet, or below the
+    /// span of another service.
     #[cold]
     #[inline(never)]
     pub(crate) fn begin_watched(
@@ -46,7 +46,7 @@ impl Flow {
         self.watch(trace, self.taps(by, packet));
     }
 
-    /// The same of a child that the node `by` of the flow `parent` begins.
+    /// The same for a child that the node `by` of the flow `parent` begins.
     #[cold]
     #[inline(never)]
     pub(crate) fn begin_watched_below(&self, by: usize, parent: &Flow) {
@@ -58,7 +58,7 @@ impl Flow {
         self.watch(trace, of.or_else(|| self.taps(by, None)));
     }
 
-    /// What it shows of its packets, as it begins.
+    /// The taps that see its packets, decided when it begins.
     fn taps(&self, by: usize, packet: Option<&Value>) -> Option<Rc<FlowTaps>> {
         if !self.program.is_looked_at() {
             return None;
@@ -68,9 +68,10 @@ impl Flow {
 
     fn watch(&self, trace: Option<Box<FlowTrace>>, taps: Option<Rc<FlowTaps>>) {
         if trace.is_some() || taps.is_some() {
-            // What others ask of its spans is remembered, also where only its packets are seen.
+            // If only its packets are seen, the flow still gets an empty trace, which remembers the
+            // context that others have sent.
             let trace = trace.or_else(|| self.program.is_traced.then(FlowTrace::none));
-            // It is decided once.
+            // An error is impossible: this is decided once.
             let _ = self.watched.set(Box::new(Watched { trace, taps }));
         }
     }
@@ -80,7 +81,7 @@ impl Flow {
         Beginner { flow: self.id(), name: entry.name(), kind: entry.kind().name, clock }
     }
 
-    /// The context that goes out with what its node sends.
+    /// The span context that goes out with the requests that its node sends.
     pub(crate) fn context(&self) -> Option<SpanContext> {
         if !self.program.is_traced {
             return None;
@@ -89,7 +90,7 @@ impl Flow {
         self.watched.get_or_init(bare).trace.as_ref()?.context()
     }
 
-    /// It has this error.
+    /// Notes an error in the flow's span.
     #[cold]
     pub(crate) fn trace_failed(&self, error: &Error) {
         if let Some(trace) = self.trace() {
@@ -97,8 +98,8 @@ impl Flow {
         }
     }
 
-    /// A request goes this way, as the graph writes it; for spans, and asked for only if this flow
-    /// has some.
+    /// Notes, for spans, the route that a request takes, as the graph writes it. `route` is called
+    /// only if this flow has spans.
     #[inline]
     pub fn routed(&self, route: impl FnOnce() -> Option<ByteString>) {
         if let Some(trace) = self.trace() {

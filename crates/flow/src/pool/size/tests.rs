@@ -1,23 +1,23 @@
-//! The sizer on a machine that is computed: what a pool of so many threads does with a load follows
-//! from how many threads, CPUs and connections there are.
+//! The sizer on a simulated machine: what a pool does with a load is computed from the numbers of
+//! threads, CPUs and connections.
 
 use super::*;
 
 /// How often the sizer looks, ns.
 const LOOK_NS: u64 = 100_000_000;
 
-/// A load of which work always waits. Times are per piece, ns.
+/// A load with work that always waits for a thread. Times are per piece, ns.
 #[derive(Clone, Copy, Debug)]
 struct Load {
     /// On a CPU.
     cpu: f64,
     /// Asleep.
     asleep: f64,
-    /// Of others for this piece, on the same CPUs.
+    /// Time that others spend for this piece, on the same CPUs.
     others: f64,
-    /// Under a lock that one thread at a time has; asleep then.
+    /// Under a lock that one thread at a time has; the thread sleeps then.
     locked: f64,
-    /// Connections of another pool; none is needed with `None`.
+    /// Connections of another pool; `None` if the work needs none.
     connections: Option<f64>,
     /// Threads that hang.
     hanging: f64,
@@ -39,18 +39,18 @@ const SLEEP_3MS: Load = Load { asleep: 3.06e6, ..CPU_ONLY };
 const QUERY: Load = Load { asleep: 60e3, others: 200e3, connections: Some(10.0), ..CPU_ONLY };
 const FEW_CONNECTIONS: Load = Load { asleep: 1e6, connections: Some(4.0), ..CPU_ONLY };
 
-/// What a pool does.
+/// What a pool did, and what the sizer sees of it.
 struct Seen {
     pieces_per_s: f64,
     sight: Sight,
 }
 
-/// How many CPUs there are, and how many others always want.
+/// How many CPUs there are.
 const CPUS: f64 = 2.0;
 
 impl Load {
-    /// With so many threads on two CPUs, in a stretch of time; `noise` is around 1. By Little's
-    /// law, what is left of a piece's time is spent where the queue is.
+    /// What a pool of this many threads does between two looks; `noise` is around 1. By Little's
+    /// law, the rest of a piece's time is spent where the queue is.
     fn on(&self, threads: u32, noise: f64) -> Seen {
         let whole = f64::from(threads) * LOOK_NS as f64;
         let threads = (f64::from(threads) - self.hanging).max(0.0);
@@ -58,7 +58,7 @@ impl Load {
         let connected = self.asleep + self.others;
         let of_connections = self.connections.map_or(f64::INFINITY, |held| held / connected);
         let of_lock = if self.locked > 0.0 { 1.0 / self.locked } else { f64::INFINITY };
-        // Who else runs gets a share like each thread of ours that is ready.
+        // Each thread of others gets the same share as each ready thread of ours.
         let cpus = CPUS * threads / (threads + self.hogs);
         let of_cpus = cpus / (self.cpu + self.others);
         let rate = (threads / least).min(of_connections).min(of_lock).min(of_cpus) * noise;
@@ -68,7 +68,7 @@ impl Load {
             let rest = (wall - least).max(0.0);
             if rate >= of_cpus * noise * 0.999 {
                 ready = rest * self.cpu / (self.cpu + self.others);
-                // No more than the connections can wait there.
+                // At most as many threads as there are connections can wait there.
                 let room = self.connections.map_or(f64::INFINITY, |held| held / rate - connected);
                 elsewhere = (rest - ready - room.max(0.0)).max(0.0);
             } else if rate < of_lock * noise * 0.999 {
@@ -98,7 +98,7 @@ impl Load {
         Seen { pieces_per_s: rate * 1e9, sight }
     }
 
-    /// The most that any size does.
+    /// The highest throughput of any size.
     fn best(&self) -> f64 {
         (1..=512).map(|threads| self.on(threads, 1.0).pieces_per_s).fold(0.0, f64::max)
     }
@@ -109,7 +109,7 @@ struct Bench {
     sizer: Sizer,
     random: fastrand::Rng,
     now_ns: u64,
-    /// When it changed, and to what.
+    /// When the size changed, and to what.
     changes: Vec<(u64, u32)>,
 }
 
@@ -119,7 +119,7 @@ impl Bench {
         Bench { sizer, random: fastrand::Rng::with_seed(7), now_ns: 0, changes: Vec::new() }
     }
 
-    /// Goes on for so many seconds with a load.
+    /// Goes on for this many seconds with a load.
     fn run(&mut self, load: Load, seconds: u64) {
         let until_ns = self.now_ns + seconds * 1_000_000_000;
         while self.now_ns < until_ns {
@@ -304,7 +304,7 @@ fn without_work_it_stays_as_it_is() {
         assert_eq!(bench.sizer.look(nothing), None);
     }
     assert_eq!(bench.sizer.size(), size);
-    // Work that finds a thread at once needs no more of them, and no fewer.
+    // If work finds a thread at once, the pool needs neither more threads nor fewer.
     let mut few = SLEEP_1MS.on(size, 1.0).sight;
     (few.spent.queued_ns, few.waiting) = (0, 0);
     for _ in 0..600 {

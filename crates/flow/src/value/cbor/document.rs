@@ -1,5 +1,5 @@
-//! Documents as they cross to another process: with what is known of their fields, each of which is
-//! read there when somebody asks for it.
+//! Documents as they cross to another process, with what is known of their fields. There each field
+//! is read when somebody asks for it.
 
 use std::sync::{Arc, OnceLock};
 
@@ -11,17 +11,17 @@ use minicbor::data::Tag;
 use super::{Reader, Writer, broken, wrong};
 use crate::{Document, Error, Value};
 
-/// Says that a document follows: for each field its name, what is known of it, and its value.
+/// Says that a document follows. Each field is its name, what is known of it, and its value.
 const DOCUMENT: Tag = Tag::new(0x5357);
-/// Items of a field.
+/// Number of items of a field.
 const ITEMS: u64 = 3;
-/// What is known: it holds what whoever asked has sent.
+/// Flag: the field holds what the caller has sent.
 const IS_SENT: u8 = 1;
-/// Its value is why it cannot be made.
+/// Flag: the field cannot be made, and its value is the error.
 const IS_BROKEN: u8 = 2;
 
 impl Writer<'_> {
-    /// A document with what is known of its fields.
+    /// Writes a document with what is known of its fields.
     pub(super) fn send(&mut self, document: &dyn Document, levels: usize) -> Result<(), Error> {
         let names = document.names();
         let begun = self.to.tag(DOCUMENT).and_then(|to| to.array(ITEMS * names.len() as u64));
@@ -30,7 +30,7 @@ impl Writer<'_> {
             let is_sent = if document.is_sent(name) { IS_SENT } else { 0 };
             let (is_broken, value) = match document.field(name) {
                 Ok(value) => (0, value),
-                // Perhaps nobody asks for it.
+                // Not an error of the document, because perhaps nobody asks for this field.
                 Err(error) => (IS_BROKEN, error.to_wire()),
             };
             let begun = self.to.str(name).and_then(|to| to.u8(is_sent | is_broken));
@@ -42,7 +42,7 @@ impl Writer<'_> {
 }
 
 impl Reader<'_> {
-    /// What follows as a document, with so many levels below.
+    /// Reads a document; its fields may have this many levels.
     pub(super) fn document(&mut self, levels: usize) -> Result<Value, Error> {
         let from = &mut self.from;
         let is_document = from.tag().map_err(wrong)? == DOCUMENT;
@@ -70,7 +70,7 @@ struct SentDocument {
     /// Levels that its fields may have.
     levels: usize,
     names: Vec<ByteString>,
-    /// In the order of the names.
+    /// In the order of `names`.
     fields: Vec<Field>,
 }
 

@@ -1,4 +1,4 @@
-//! Choices from figures that were never measured.
+//! Choices from made-up figures.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use sinew_spec::plan::{Isolation, SpecText};
 use super::*;
 use crate::report::Figure;
 
-/// With the share of it that is no reason to take CPU time: 1 us.
+/// One hundredth of it, 1 us, does not justify more CPU time.
 const PERIOD_NS: u64 = 100_000;
 
 /// A plan without nodes that requires this of the graph.
@@ -34,7 +34,7 @@ fn plan(bounds: &[Bound]) -> Plan {
     }
 }
 
-/// A row whose cycles take so long in each round, with so much CPU time.
+/// A row whose cycles take this long in each round, with this much CPU time.
 fn row(name: &str, us: [u64; 5], cpu: f64) -> Row {
     let mut row = Row::of(&[("layout", name)]);
     for us in us {
@@ -62,7 +62,7 @@ fn what_stands_there_stays_unless_something_is_shown_to_be_better() {
     let choice = chosen(&[stands.clone(), alike.clone()], &free);
     assert_eq!((choice.chosen, &*choice.alike), (Some(0), &[1][..]));
     assert_eq!(choice.words[1], "not distinguishable from the choice");
-    // Five of a hundred are not worth a change.
+    // A gain of five hundredths is not worth a change.
     assert_eq!(chosen(&[stands.clone(), hardly], &free).chosen, Some(0));
     let choice = chosen(&[stands, alike, better], &free);
     assert_eq!((choice.chosen, choice.alike.len()), (Some(2), 0));
@@ -130,7 +130,7 @@ fn what_was_not_seen_is_not_kept() {
     let words = |bound| chosen(&[few.clone()], &plan(&[bound])).words[0].clone();
     assert!(words(Bound::Latency(20_000)).starts_with("not shown: "));
     assert!(words(Bound::Cpu(20)).starts_with("not shown: "));
-    // With nothing that leaves a domain there is nothing to isolate.
+    // If no link leaves a domain, there is nothing to isolate.
     assert_eq!(words(Bound::Isolation(Isolation::Host)), "chosen: the graph stays as it is");
     let mut skipped = few.clone();
     skipped.skipped = Some("it faulted".into());
@@ -164,12 +164,12 @@ fn a_choice_must_hold_with_the_graphs_own_nodes() {
     assert!(why.starts_with("with its own nodes broken: the graph, latency 30 us"), "{why}");
     let why = why_not(&of(&same, &free), &of(&stands, &free)).expect("it is not better");
     assert!(why.starts_with("with its own nodes no better than the graph as it is"), "{why}");
-    // What stands there breaks what is required: nothing need be better than that.
+    // The graph as it is breaks what is required: an alternative need not be better than that.
     assert_eq!(why_not(&of(&stands, &bounded), &of(&late, &bounded)), None);
     let unseen = Row::of(&[("layout", "unseen")]);
     let why = why_not(&of(&unseen, &free), &of(&stands, &free)).expect("nothing was seen");
     assert!(why.contains("not shown"), "{why}");
-    // Who is ruled out is not taken, and the reason is told.
+    // An alternative that is ruled out is not chosen, and the reason is told.
     let rows = [stands.clone(), fast.clone()];
     let all: Vec<_> = rows.iter().map(|row| of(row, &free)).collect();
     let out = RuledOut::from([(1, why)]);

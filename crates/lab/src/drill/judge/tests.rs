@@ -1,11 +1,11 @@
-//! What figures come of a recording, and that a gate that must fail does fail.
+//! The figures that follow from a recording, and that a gate that must fail does fail.
 
 use super::*;
 
 const MS: u64 = 1_000_000;
 
-/// A machine of one axis that turns at 1 rad/s; `safe` and `still` say from which ms on it does not
-/// follow commands, and stands behind its brake.
+/// A machine with one axis that turns at 1 rad/s. From `safe` ms on it does not follow commands,
+/// and from `still` ms on it stands behind its brake.
 fn moments(safe: u64, still: u64, end: u64) -> Vec<Moment> {
     let moment = |ms: u64| Moment {
         start_ns: ms * MS,

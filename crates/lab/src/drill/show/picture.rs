@@ -1,5 +1,5 @@
-//! The picture of the article's scenario: the way of the worst axis after the death, all of it and
-//! its beginning, and below each the brake of that axis.
+//! The picture of the article's scenario: the way of the worst axis after the death, once all of it
+//! and once its beginning. Below each, the brake of that axis.
 
 use crate::drill::article::{Article, AxisPoint, Variant};
 use crate::show::Plot;
@@ -7,16 +7,16 @@ use crate::show::plots::frame::{Frame, MARGIN, WIDTH, thinned};
 use crate::show::scale::Scale;
 use crate::show::svg::Anchor;
 
-/// Room for the figures before a vertical axis.
+/// Width for the figures before a vertical axis, px.
 const LEFT: f64 = 84.0;
 /// Height of the panels, px.
 const HEIGHT: f64 = 210.0;
-/// A line of the band that shows a brake.
+/// Height of a line in the band that shows the brakes, px.
 const BAND: f64 = 17.0;
-/// What the second panel shows, ms.
+/// The time that the second panel shows, ms.
 const BEGINNING_MS: (f64, f64) = (-20.0, 160.0);
 
-/// What the variants look like, in their order: `s0` is the lab's first hue.
+/// The styles of the variants, in their order: `s0` is the lab's first hue.
 const CLASSES: [&str; 3] = ["s0", "s1", "s2 over"];
 
 /// Draws it.
@@ -32,7 +32,7 @@ pub(super) fn of(article: &Article) -> Plot {
     frame.y += 10.0;
     panel(&mut frame, article, (begin_ms, end_ms), &|_| true);
     frame.y += 14.0;
-    // Beside a naive master's way nothing would be seen of the others.
+    // At the scale of a naive master's way, the other ways could not be seen.
     let shown = |variant: &Variant| variant.limit.is_none() && variant.safe_ns.is_some();
     panel(&mut frame, article, BEGINNING_MS, &shown);
     let names = article.variants.iter().zip(CLASSES);
@@ -69,7 +69,7 @@ fn panel(
         let place = |ms: f64, rad: f64| (across.px(ms), upwards.px(rad));
         let points = variant.points.iter().filter(within);
         let points = points.map(|point| place(point.time_ms, point.way_rad));
-        // Behind a closed brake it stays where it is when its records have ended.
+        // Behind a closed brake the axis stays where it is after its records have ended.
         let last = variant.points.last().filter(|last| last.braked && variant.still_ns.is_some());
         let rest = last.map(|last| place(end_ms, last.way_rad));
         frame.canvas.path(&format!("curve {class}"), &thinned(points.chain(rest)));
@@ -92,7 +92,7 @@ fn panel(
     frame.canvas.text("", (x + 6.0, top + 12.0), Anchor::Start, "death");
 }
 
-/// From when to when the brake was closed, ms; to the end of time if it stayed closed.
+/// The spans in which the brake was closed, ms; the last one is unbounded if it stayed closed.
 fn closed(variant: &Variant) -> Vec<(f64, f64)> {
     let mut spans: Vec<(f64, f64)> = vec![];
     let mut was_braked = false;

@@ -1,4 +1,4 @@
-//! The table is complete, and says of each drill what follows from the graph.
+//! The table is complete, and says about each drill what follows from the graph.
 
 use sinew_runtime::Kinds;
 
@@ -32,7 +32,7 @@ fn every_node_has_every_fault_and_so_has_every_domain_and_every_link_that_crosse
     let expected =
         OF_NODES.len() * plan.nodes.len() + OF_DOMAINS.len() * plan.domains.len() + 3 * crossing;
     assert_eq!(drills.len(), expected);
-    // What lasts happens to services, what is left to guests.
+    // Lasting faults are only for services and hosts, and some faults are only for guests.
     let elsewhere = |fault: &DrilledFault| fault.lasts() || OF_GUESTS.contains(fault);
     let has = |fault: &DrilledFault| elsewhere(fault) || drills.iter().any(|it| it.fault == *fault);
     let of_all = DrilledFault::ALL.iter().all(has);
@@ -75,7 +75,7 @@ fn a_link_that_stalls_is_a_fault_where_its_reader_awaits_it() {
     let plan = arm();
     let expected = |name| find(&plan, name, DrilledFault::Stalled).expected;
     assert_eq!(expected("drives->ethercat"), Expected::Faulted(None));
-    // Whether the drives' silence is a fault is the master's affair.
+    // Whether the drives' silence is a fault is for the master to decide.
     assert_eq!(expected("ethercat->drives"), Expected::Either);
 }
 
@@ -90,7 +90,7 @@ fn the_short_form_has_every_fault_of_every_domain() {
                     && it.subject.domain(&plan) == domain
                     && it.fault == fault
             };
-            // Of the drives no output holds numbers.
+            // No output of the drives holds numbers.
             let possible = usize::from(domain == 0 || fault != DrilledFault::NotFinite);
             assert_eq!(drills.iter().filter(is_it).count(), possible, "{domain} {fault:?}");
         }

@@ -1,4 +1,4 @@
-//! Repositories that are made here, with git.
+//! Repositories that the tests make with git.
 
 use std::fmt::Write as _;
 
@@ -28,7 +28,7 @@ impl Repository {
         let mut git = Command::new("git");
         git.current_dir(&self.0).args(["-c", "user.name=a", "-c", "user.email=a@example.org"]);
         git.args(["-c", "commit.gpgsign=false", "-c", "protocol.file.allow=always"]).args(words);
-        // All commits have one time, so that it cannot be what orders them.
+        // All commits have the same time, so that time cannot be what orders them.
         git.env("GIT_AUTHOR_DATE", "@1000 +0000").env("GIT_COMMITTER_DATE", "@1000 +0000");
         let output = git.output().expect("git");
         assert!(output.status.success(), "{words:?}: {output:?}");
@@ -86,7 +86,7 @@ fn each_step_of_a_figure_is_a_change_with_its_commit_and_reason() {
     let repository = Repository::new("steps");
     let first = ("flow/open", 1000, "the first");
     repository.commit("old.json", &book("r", &[first, ("plan", 50, "the first")]));
-    // On a side branch, so that what the merge brings stands at the merge.
+    // On a side branch, so that its changes are attributed to the merge.
     repository.git(&["checkout", "-q", "-b", "side"]);
     let more = ("plan", 53, "one more <key>");
     repository.commit("old.json", &book("r", &[first, ("plan", 52, "half of it")]));
@@ -175,7 +175,7 @@ fn a_version_that_cannot_be_read_is_left_out_and_said() {
     for (note, why) in found.notes.iter().zip(expected) {
         assert!(note.starts_with("left out: the gate's file at ") && note.ends_with(why), "{note}");
     }
-    // That which stands in the tree is what was asked for.
+    // The file in the working tree is the one that was asked for.
     repository.write("g.json", "{");
     let why = gate_sightings(&file).expect_err("it is broken");
     assert!(why.contains("g.json' is not a file of the gate") && why.contains("line 1"), "{why}");
@@ -198,7 +198,7 @@ fn a_shallow_clone_says_so() {
 #[test]
 fn more_versions_than_are_read_leave_the_oldest_out() {
     let repository = Repository::new("many");
-    // Git's own form for many commits at once.
+    // Git's own format for importing many commits at once.
     let mut commits = String::new();
     for at in 0..=VERSIONS_MAX {
         let text = book("r", &[("a", at as u64, "x")]);

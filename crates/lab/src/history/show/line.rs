@@ -10,9 +10,9 @@ use crate::show::svg::{Anchor, Plot, text_width};
 
 /// Height of the plane, px.
 const HEIGHT: f64 = 150.0;
-/// Room above the least and below the greatest figure, as a share of what lies between.
+/// Room above the greatest and below the least figure, as a share of the range between them.
 const ROOM: f64 = 0.15;
-/// Where all figures are one, the axis is so much higher and lower, as a share.
+/// If all figures are equal, the axis reaches this much above and below them, as a share.
 const FLAT: f64 = 0.05;
 
 pub(super) fn plot(series: &Series, at: usize) -> Plot {
@@ -29,7 +29,7 @@ pub(super) fn plot(series: &Series, at: usize) -> Plot {
         _ => most.abs() * FLAT,
     };
     let y = Scale::between(least - room, most + room, (bottom, top));
-    // Between two reports there is a step each; one alone stands in the middle.
+    // Two reports are one step apart; a single report is in the middle.
     let x = Scale::between(-0.5, figures.len() as f64 - 0.5, (left, right));
     frame.upwards(&y, (left, right), &|figure| shown(series, figure));
     let labels = commits(series);
@@ -38,7 +38,7 @@ pub(super) fn plot(series: &Series, at: usize) -> Plot {
     frame.across_at(&marks, &x, (top, bottom), "commits, oldest first", &label);
     let points: Vec<_> =
         figures.iter().enumerate().map(|(at, figure)| (x.px(at as f64), y.px(*figure))).collect();
-    // Between two counts there is a step and no slope; the levels show it.
+    // Between two counts there is a step and not a slope; the levels show it.
     if !series.exact || series.changes.is_empty() {
         frame.canvas.path("curve s0", &points);
     }
@@ -60,7 +60,7 @@ pub(super) fn plot(series: &Series, at: usize) -> Plot {
         level(start, change.at, change.before);
         level(change.at, end, change.after);
         let share = percent(change).unwrap_or_default();
-        // One that would touch the one before it is left out; it stands below as well.
+        // A text that would touch the one before is left out; the table below has it as well.
         if place > free {
             frame.canvas.text("", (place + 4.0, top + 12.0), Anchor::Start, &share);
             free = place + text_width(&share);
@@ -78,13 +78,13 @@ pub(super) fn plot(series: &Series, at: usize) -> Plot {
     frame.finish(&format!("history-{at}"))
 }
 
-/// A name for each report, where the one before has not the same.
+/// A name for each report, if it differs from that of the report before.
 fn commits(series: &Series) -> Vec<String> {
     let mut last = None;
     let mut label = |at: usize| {
         let origin = &series.origins[at];
         let commit = match &origin.commit {
-            // The plus of changed sources stays.
+            // Keeps the plus that marks changed sources.
             Some(commit) => {
                 commit.chars().take(7).chain(commit.chars().filter(|it| *it == '+')).collect()
             }

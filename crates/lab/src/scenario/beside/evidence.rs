@@ -1,4 +1,4 @@
-//! What bars are judged by: rows with a core, told apart by what stands beside it, compared with
+//! The evidence for verdicts: rows with a core, told apart by what runs beside it, compared with
 //! the core alone round by round.
 
 use std::collections::BTreeMap;
@@ -9,23 +9,23 @@ use super::RoundTails;
 use crate::bar::{Bar, Holds};
 use crate::report::{Row, Table, Verdict};
 
-/// A share of the median that is no difference.
+/// A difference up to this share of the median counts as none.
 const SAME: f64 = 0.05;
 
-/// The rows, and more of each of their rounds.
+/// The rows, and further figures of each of their rounds.
 pub(in crate::scenario) struct BesideEvidence<'a> {
     pub(in crate::scenario) rows: &'a [Row],
-    /// Of each of them.
+    /// The rounds of each row.
     pub(in crate::scenario) rounds: &'a BTreeMap<&'static str, Vec<RoundTails>>,
-    /// The one without anything beside it.
+    /// The word of the row with nothing beside the core.
     pub(in crate::scenario) alone: &'static str,
 }
 
-/// Figures in words, and what follows from them; none if there are no figures.
+/// Figures in words, and what follows from them; `None` if there are no figures.
 pub(in crate::scenario) type Judged = Option<(String, Holds)>;
 
 impl BesideEvidence<'_> {
-    /// The row with a core and this beside it.
+    /// The row with a core and `beside` next to it.
     pub(in crate::scenario) fn row(&self, beside: &str) -> Option<&Row> {
         let is = |row: &&Row| {
             row.axis("beside") == Some(beside)
@@ -48,7 +48,7 @@ impl BesideEvidence<'_> {
         Interval::of(&ratios)
     }
 
-    /// Overruns more than the core has alone, round by round.
+    /// How many overruns more than the core alone, round by round.
     fn overruns(&self, beside: &str) -> Option<Interval> {
         let more = |(this, alone): (&RoundTails, &RoundTails)| {
             this.overruns as f64 - alone.overruns as f64
@@ -61,7 +61,7 @@ impl BesideEvidence<'_> {
         Some(self.rounds.get(beside)?.iter().zip(alone))
     }
 
-    /// All of these over the core alone.
+    /// The ratios of all these rows to the core alone.
     pub(in crate::scenario) fn ratios(&self, besides: &[&str]) -> Table {
         let cell = |of: Option<Interval>| of.map_or("-".into(), |of| of.to_string());
         let row = |beside: &&str| {
@@ -86,7 +86,7 @@ impl BesideEvidence<'_> {
         Table::of(title, columns, besides.iter().map(row).collect())
     }
 
-    /// Whether these leave the core as it is; `they` is who they are in a sentence of its own.
+    /// Whether this part leaves the core undisturbed; `they` names it in a sentence.
     pub(in crate::scenario) fn undisturbed(
         &self,
         beside: &str,
@@ -119,7 +119,7 @@ impl BesideEvidence<'_> {
         Verdict::of(claim, INDISTINCT, not_greater(self.p99(beside, |round| round.latency_p99_ns)))
     }
 
-    /// Whether there are more overruns than the core has alone.
+    /// Whether there are more overruns than with the core alone.
     fn none_more(&self, beside: &str) -> Judged {
         let more = self.overruns(beside)?;
         let all = |beside: &str| {

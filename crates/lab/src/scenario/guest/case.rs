@@ -1,13 +1,13 @@
-//! What is measured: how a payload crosses, over what, how both sides wait, and where they run.
+//! What is measured: how a payload crosses and over what, how both sides wait, and where they run.
 
 use crate::report::{Axis, Row};
 use crate::scenario::jung_kim::SIZE_WORDS;
 use crate::words::words;
 
-/// Those of the short form; the bars need 8 B, 64 B and 1 MiB.
+/// The sizes of the short form; the bars need 8 B, 64 B and 1 MiB.
 pub(super) const QUICK_SIZES: [usize; 5] = [8, 64, 1024, 65_536, 1_048_576];
 
-/// What rows differ in; `start` is how soon the guest is up.
+/// The axes of the rows; `start` is the row for how soon the guest is up.
 pub(super) const AXES: &[Axis] = &[
     Axis { name: "access", values: &["descriptor", "read", "copied", "start"] },
     Axis { name: "over", values: Over::WORDS },
@@ -19,25 +19,25 @@ pub(super) const AXES: &[Axis] = &[
 words! {
     /// How a payload crosses.
     pub(super) enum Carriage {
-        /// A message says where it lies, and nobody reads it.
+        /// A message says where the payload is, and nobody reads it.
         Descriptor = "descriptor",
-        /// A message says where it lies, and the guest adds up its words.
+        /// A message says where the payload is, and the guest adds up its words.
         Read = "read",
-        /// It is the message.
+        /// The payload is the message.
         Copied = "copied",
     }
 }
 
 words! {
-    /// What it crosses.
+    /// What the payload crosses.
     pub(super) enum Over {
         /// A link.
         Link = "link",
-        /// A raw ring, with the operations on caches that a link has.
+        /// A raw ring, with the same cache operations as a link.
         Ring = "ring",
         /// A link without the guest's ports, which leaves caches to the hardware.
         BareLink = "bare_link",
-        /// A raw ring that does so, too.
+        /// A raw ring that also leaves caches to the hardware.
         BareRing = "bare_ring",
     }
 }
@@ -45,11 +45,11 @@ words! {
 words! {
     /// How both sides wait.
     pub(super) enum Waiting {
-        /// They look again and again.
+        /// They poll.
         Polling = "polling",
         /// They sleep until the bell rings.
         Doorbell = "doorbell",
-        /// They look for a while, then sleep.
+        /// They poll for a while, then sleep.
         SpinThenDoorbell = "spin_then_doorbell",
     }
 }
@@ -60,12 +60,12 @@ pub(super) struct GuestCase {
     pub(super) crossing: Carriage,
     pub(super) over: Over,
     pub(super) wait: Waiting,
-    /// Each side has a CPU.
+    /// Whether each side has a CPU of its own.
     pub(super) on_two: bool,
     pub(super) bytes: usize,
 }
 
-/// What is measured of each size.
+/// What is measured for each size.
 const OF_EACH_SIZE: [(Carriage, Over, Waiting, bool); 9] = [
     (Carriage::Descriptor, Over::Link, Waiting::Polling, true),
     (Carriage::Read, Over::Link, Waiting::Polling, true),
@@ -79,7 +79,7 @@ const OF_EACH_SIZE: [(Carriage, Over, Waiting, bool); 9] = [
 ];
 
 impl GuestCase {
-    /// All rows of these sizes. Those of a size stand together: they share a guest.
+    /// All rows of these sizes. Rows of one size are next to each other: they share a guest.
     pub(super) fn all(sizes: &[usize]) -> Vec<GuestCase> {
         let of = |&bytes: &usize| {
             OF_EACH_SIZE.map(|(crossing, over, wait, on_two)| GuestCase {
@@ -93,7 +93,7 @@ impl GuestCase {
         sizes.iter().flat_map(of).collect()
     }
 
-    /// What it is in the report.
+    /// Its row in the report.
     pub(super) fn row(&self) -> Row {
         Row::of(&[
             ("access", self.crossing.word()),
@@ -104,7 +104,7 @@ impl GuestCase {
         ])
     }
 
-    /// Whether a side never sleeps.
+    /// Whether neither side ever sleeps.
     pub(super) fn polls(&self) -> bool {
         self.wait == Waiting::Polling
     }

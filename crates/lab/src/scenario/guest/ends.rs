@@ -1,4 +1,4 @@
-//! Linux's side of a way: one trip, and trips for a while.
+//! The near side, on Linux, of a way: one trip, and trips for some time.
 
 use std::hint::spin_loop;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -13,21 +13,21 @@ use super::case::{Carriage, GuestCase, Waiting};
 use super::ring::RingEnd;
 use crate::harness::Gone;
 
-/// How long an answer may take.
+/// Longest wait for an answer, ns.
 const ANSWER_NS_MAX: u64 = 10_000_000_000;
-/// Looks at a ring between two looks at the clock.
+/// How often a ring is polled between two readings of the clock.
 const LOOKS: u32 = 10_000;
 
 /// Both links of a way.
 pub(super) struct Linked {
     writer: Writer<Region>,
     reader: Reader<Region>,
-    /// Of each.
+    /// The doorbell of each link.
     bells: [Doorbell; 2],
 }
 
 impl Linked {
-    /// Linux's ends: it writes the first one.
+    /// Linux's ends: it writes the first link and reads the second.
     pub(super) fn attach(
         there: (Region, Shape),
         back: (Region, Shape),
@@ -48,18 +48,18 @@ enum Over<'a> {
 pub(super) struct NearSide<'a> {
     over: Over<'a>,
     crossing: Carriage,
-    /// What goes there, and what comes back.
+    /// What is sent, and the answer.
     message: Vec<u8>,
     answer: Vec<u8>,
-    /// Counts trips; the first word of what crosses.
+    /// Counts trips; it is the first word of the payload.
     number: u32,
     buffer: &'a [AtomicU32],
-    /// The sum of all its words but the first.
+    /// The sum of all words of the buffer but the first.
     rest: u32,
 }
 
 impl<'a> NearSide<'a> {
-    /// Over links; the buffer and where it lies.
+    /// A side over links. The buffer is given with its offset.
     pub(super) fn over_link(
         case: GuestCase,
         links: &'a mut Linked,
@@ -74,14 +74,14 @@ impl<'a> NearSide<'a> {
         if case.crossing == Carriage::Copied {
             return NearSide::new(over, case.crossing, vec![0x5a; case.bytes], &[]);
         }
-        // As `Descriptor` of the image: offset, bytes, is_read, sum.
+        // Laid out as `Descriptor` of the image: offset, bytes, is_read, sum.
         let is_read = u32::from(case.crossing == Carriage::Read);
         let words = [buffer_at as u32, case.bytes as u32, is_read, 0];
         let message = words.into_iter().flat_map(u32::to_le_bytes).collect();
         NearSide::new(over, case.crossing, message, buffer)
     }
 
-    /// Over rings, whose ends stand at this position.
+    /// A side over rings whose ends are at this position.
     pub(super) fn over_ring(
         case: GuestCase,
         (there, back): (RingEnd<'a, ()>, RingEnd<'a, ()>),
@@ -99,7 +99,7 @@ impl<'a> NearSide<'a> {
     ) -> NearSide<'a> {
         let mut rest = 0_u32;
         for (at, word) in buffer.iter().enumerate().skip(1) {
-            // Relaxed: the message that tells of it goes later.
+            // Relaxed: the message that announces the buffer is sent later.
             word.store(at as u32, Ordering::Relaxed);
             rest = rest.wrapping_add(at as u32);
         }
@@ -107,7 +107,7 @@ impl<'a> NearSide<'a> {
         NearSide { over, crossing, message, answer, number: 0, buffer, rest }
     }
 
-    /// Trips for so long, at least one; each in ns.
+    /// Trips for this long, at least one; the time of each in ns.
     pub(super) fn trips(&mut self, clock: Clock, for_ns: u64) -> Result<Vec<u64>, Gone> {
         let (mut trips, until_ns) = (vec![], now_ns() + for_ns);
         loop {
@@ -120,13 +120,13 @@ impl<'a> NearSide<'a> {
         }
     }
 
-    /// There and back.
+    /// One trip there and back.
     pub(super) fn trip(&mut self) -> Result<(), Gone> {
         self.number = self.number.wrapping_add(1);
         let expected = match self.crossing {
             Carriage::Descriptor => 0,
             Carriage::Read => {
-                // Relaxed: the message goes later.
+                // Relaxed: the message is sent later.
                 self.buffer[0].store(self.number, Ordering::Relaxed);
                 self.rest.wrapping_add(self.number)
             }
@@ -136,7 +136,7 @@ impl<'a> NearSide<'a> {
             }
         };
         self.over.trip(&self.message, &mut self.answer)?;
-        // The sum of a descriptor is its last word.
+        // In a descriptor the sum is the last word.
         let at = if self.crossing == Carriage::Copied { 0 } else { 12 };
         let found = self.answer[at..].first_chunk().map_or(0, |word| u32::from_le_bytes(*word));
         if found == expected {

@@ -1,4 +1,4 @@
-//! A guest with all the ways of one size.
+//! A guest with nodes for all the ways of one size.
 
 use std::fs;
 use std::sync::atomic::Ordering;
@@ -18,7 +18,7 @@ use super::ends::{Linked, NearSide};
 use super::plan::Plan;
 use super::ring::{RingEnd, ring_len};
 
-/// How long a guest may take to be up.
+/// Longest time until a guest is up, ns.
 const UP_NS_MAX: u64 = 30_000_000_000;
 
 /// A guest that runs.
@@ -34,7 +34,7 @@ pub(super) struct Life {
 }
 
 impl Life {
-    /// Starts one for payloads of so many bytes, and waits for its first answer.
+    /// Starts a guest for payloads of this many bytes, and waits for its first answer.
     pub(super) fn start(bench: &Bench<'_>, bytes: usize) -> Result<Life, String> {
         let plan = Plan::of(bytes, &bench.image)?;
         let (memory, rows) = (bench.memory.clone(), plan.rows());
@@ -73,17 +73,17 @@ impl Life {
         Ok(life)
     }
 
-    /// Of a payload.
+    /// Bytes of a payload.
     pub(super) fn bytes(&self) -> usize {
         self.plan.bytes
     }
 
-    /// From the start of the emulator to the first answer.
+    /// Time from the start of the emulator to the first answer, ns.
     pub(super) fn up_ns(&self) -> u64 {
         self.up_ns
     }
 
-    /// How the guest is, and what it has printed.
+    /// The state of the guest, and what it has printed.
     pub(super) fn progress(&mut self) -> String {
         let progress = self.look();
         format!("{progress}; it printed: {}", self.printed)
@@ -112,7 +112,7 @@ impl Life {
         }
     }
 
-    /// Has all threads of the emulator run on this CPU.
+    /// Moves all threads of the emulator to this CPU.
     pub(super) fn move_to(&self, cpu: u32) -> Result<(), String> {
         let process = self.keeper.process();
         let moved = || -> std::io::Result<()> {
@@ -150,7 +150,7 @@ impl Life {
     }
 }
 
-/// Makes two rings as new.
+/// Clears two rings.
 fn clear(memory: &Region, at: usize, bytes: usize) {
     if at > 0 {
         let words = &memory.words()[at / 4..][..2 * ring_len(bytes) / 4];
@@ -159,7 +159,7 @@ fn clear(memory: &Region, at: usize, bytes: usize) {
     }
 }
 
-/// Links made anew, and Linux's ends of them.
+/// Makes links anew, and Linux's ends of them.
 fn linked(
     memory: &Region,
     rows: &[RegionRow],

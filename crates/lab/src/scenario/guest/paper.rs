@@ -1,4 +1,4 @@
-//! The table of the paper as data, and ours beside it: ratios first.
+//! The table of the paper as data, with our figures beside it: ratios first.
 
 use sinew_figures::Interval;
 use sinew_figures::units::{ratio, size};
@@ -10,7 +10,7 @@ use crate::scenario::jung_kim::{SIZES, published};
 /// A way without its size.
 pub(super) type Form = (Carriage, Over, Waiting, bool);
 
-/// What other ways are compared with.
+/// The ways with which others are compared.
 pub(super) const DESCRIPTOR: Form = (Carriage::Descriptor, Over::Link, Waiting::Polling, true);
 pub(super) const READ: Form = (Carriage::Read, Over::Link, Waiting::Polling, true);
 pub(super) const COPIED: Form = (Carriage::Copied, Over::Link, Waiting::Polling, true);
@@ -28,7 +28,7 @@ fn trips(rows: &[Row], form: Form, bytes: usize) -> Option<&Measure> {
     rows.iter().find(|row| row.axes == case.axes)?.measure("round_trip")
 }
 
-/// Round by round one way over another, each with its size.
+/// Round by round, the ratio of one way to another, each with its size.
 pub(super) fn over(rows: &[Row], this: (Form, usize), other: (Form, usize)) -> Option<Interval> {
     trips(rows, this.0, this.1)?.over(trips(rows, other.0, other.1)?)
 }
@@ -37,7 +37,7 @@ fn cell(value: Option<f64>) -> String {
     value.map_or("-".into(), ratio)
 }
 
-/// All of them, for these sizes.
+/// All tables, for these sizes.
 pub(super) fn tables(rows: &[Row], sizes: &[usize]) -> Vec<Table> {
     vec![ratios(rows, sizes), growth(rows, sizes), times(rows, sizes)]
 }

@@ -1,5 +1,5 @@
-//! What lies in the carve-out for a size: a node of the guest for each way, its links or rings, and
-//! a buffer.
+//! What the carve-out holds for a size: a node of the guest for each way, its links or rings, and a
+//! buffer.
 
 use sinew_agent::image::ImageFile;
 use sinew_carve_out::{
@@ -9,11 +9,11 @@ use sinew_carve_out::{
 use super::case::{Carriage, GuestCase, Over, Waiting};
 use super::ring::ring_len;
 
-/// How often a node that polls looks before it looks once a millisecond only: for some
-/// milliseconds. With a hundred thousand it still ran while the next row was measured, whose node
-/// then had to wait for its turn: 3 ms instead of 20 us.
+/// How often a node that polls looks before it only looks once a millisecond: enough for some
+/// milliseconds. With a hundred thousand looks it was still polling while the next row was
+/// measured, whose node then had to wait for its turn: 3 ms instead of 20 us.
 const POLLS: f64 = 4000.0;
-/// The same of the default: about as long as Linux looks.
+/// The same for a node that spins and then sleeps: about as long as Linux polls.
 const POLLS_BEFORE_SLEEP: f64 = 100.0;
 /// Longest sleep without another look, ms.
 const PARK_MS: f64 = 50.0;
@@ -24,9 +24,9 @@ const CAPACITY: u32 = 2;
 pub(super) struct Way {
     pub(super) over: Over,
     pub(super) wait: Waiting,
-    /// Whether its messages say where a payload lies.
+    /// Whether its messages say where a payload is.
     pub(super) by_reference: bool,
-    /// There and back: the rows of its links.
+    /// The rows of its links: there and back.
     pub(super) rows: Vec<RegionRow>,
     /// Where its two rings begin, one after the other.
     pub(super) rings_at: usize,
@@ -40,21 +40,21 @@ impl Way {
     }
 }
 
-/// All of it.
+/// The whole content of the carve-out.
 pub(super) struct Plan {
     pub(super) bytes: usize,
     pub(super) nodes: Vec<NodeRow>,
-    /// One for each node.
+    /// The ways, one for each node.
     pub(super) ways: Vec<Way>,
     /// Where the buffer begins.
     pub(super) buffer_at: usize,
-    /// The first byte that nobody has.
+    /// The first byte that is not used yet.
     end: usize,
     bells: u32,
 }
 
 impl Plan {
-    /// For payloads of so many bytes. An error if the image lacks a kind.
+    /// The plan for payloads of this many bytes. An error if the image lacks a kind.
     pub(super) fn of(bytes: usize, image: &ImageFile) -> Result<Plan, String> {
         let mut plan =
             Plan { bytes, nodes: vec![], ways: vec![], buffer_at: DATA, end: DATA, bells: 0 };
@@ -152,7 +152,7 @@ fn polls(wait: Waiting) -> f64 {
     }
 }
 
-/// Whether the guest keeps its caches in step, as its parameter says it.
+/// Whether the guest keeps its caches in step, as the value of its parameter.
 fn in_step(over: Over) -> f64 {
     match over {
         Over::Link | Over::Ring => 1.0,

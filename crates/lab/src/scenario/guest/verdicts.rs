@@ -10,7 +10,7 @@ const SMALL: usize = 64;
 const LEAST: usize = 8;
 const MOST: usize = 1 << 20;
 
-/// All of them.
+/// All verdicts.
 pub(super) fn of(rows: &[Row]) -> Vec<Verdict> {
     let judge = |claim: &str, bar: Bar, here: Option<Interval>| {
         let found = here.map(|here| (here.to_string(), bar.holds(here)));

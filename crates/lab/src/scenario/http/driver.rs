@@ -1,4 +1,4 @@
-//! Runs a row: starts its server, puts the load on it, counts what both took.
+//! Runs a row: starts its server, puts the load on it, and measures what both used.
 
 use std::io;
 use std::sync::atomic::Ordering;
@@ -20,13 +20,13 @@ use crate::scenario::serving::Serving;
 
 /// Connections of the steady loads.
 const CONNECTIONS: usize = 64;
-/// The source's load.
+/// The load of the source.
 const SOURCE_CONNECTIONS: usize = 1024;
 const SOURCE_REQUESTS: u64 = 102_400;
-/// Requests before anything counts, or elements for so long.
+/// Requests before anything counts; for elements, the time before anything counts.
 const WARM_UP: u64 = 2000;
 const WARM_UP_TIME: Duration = Duration::from_millis(100);
-/// What starting and stopping a server takes, about.
+/// About how long starting and stopping a server takes.
 const START: Duration = Duration::from_millis(400);
 
 /// What a round found.
@@ -34,12 +34,12 @@ struct Served {
     answered: Answered,
     cpu: Duration,
     resident_max_kib: u64,
-    /// What one sleeping flow took.
+    /// Bytes that one sleeping flow took.
     flow_bytes: Option<f64>,
 }
 
 impl ServerRun<'_> {
-    /// Where the load runs.
+    /// The CPU on which the load runs; `None` for all.
     fn load_cpu(&self) -> Option<u32> {
         matches!(self.load, Load::Ping | Load::Elements)
             .then(|| self.cpus.last().copied())
@@ -47,7 +47,7 @@ impl ServerRun<'_> {
     }
 
     fn is_stopped(&self) -> bool {
-        // Relaxed: it carries nothing but itself.
+        // Relaxed: the flag carries no other data with it.
         self.stop.load(Ordering::Relaxed)
     }
 
@@ -63,7 +63,7 @@ impl ServerRun<'_> {
         })
     }
 
-    /// Sends elements.
+    /// Measures with a load of elements.
     fn pour(&self, serving: &Serving) -> Result<Served, String> {
         let [path, _] = self.graph.asked();
         let pour = |share| pour(serving.address, path, share, || self.is_stopped());
@@ -76,8 +76,8 @@ impl ServerRun<'_> {
         Ok(Served { answered, cpu, resident_max_kib, flow_bytes: None })
     }
 
-    /// Opens websockets and leaves them alone: bytes that each takes, how many they are, and how
-    /// many are lost.
+    /// Opens websockets and leaves them idle. Returns the bytes that each takes, how many there
+    /// are, and how many are lost.
     fn idle(&self) -> Result<(f64, usize, usize), String> {
         self.serve(|serving| {
             let before_kib = resident_kib(serving.process).map_err(unread)?.0;
@@ -137,12 +137,12 @@ fn unread(error: io::Error) -> String {
     format!("cannot read what the server took: {error}")
 }
 
-/// The most of all rounds.
+/// The greatest value of all rounds.
 fn most(row: &Row, name: &str, value: f64) -> f64 {
     row.figure(name).map_or(value, |old| old.max(value))
 }
 
-/// A round of websockets in a row.
+/// Adds a round of websockets to a row.
 fn add_idle(row: &mut Row, (bytes, count, lost): (f64, usize, usize)) {
     row.figures = vec![
         Figure::of("failed", "", row.figure("failed").unwrap_or_default() + lost as f64),

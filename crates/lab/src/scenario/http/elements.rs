@@ -1,5 +1,5 @@
-//! A load of elements: one request whose body are lines, and whose answer are lines, for as long as
-//! it is measured. Both pass at once.
+//! A load of elements: one request with lines as its body, whose answer is lines too, for as long
+//! as it is measured. Request and answer pass at the same time.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -13,18 +13,18 @@ use crate::scenario::load::{Answered, SILENCE};
 
 /// An element as it is sent.
 const LINE: &str = "{\"n\":7,\"v\":2.5}\n";
-/// Elements that are sent at a time.
+/// Elements that are sent in one write.
 const LINES: u64 = 1000;
-/// What an element ends with, and nothing else has: neither the head of the answer nor the words
-/// between its parts.
+/// The byte that ends an element. Nothing else in the answer contains it: neither the head nor the
+/// words between the parts.
 const MARK: u8 = b'}';
-/// The end of an answer that comes in parts.
+/// The end of an answer that comes in chunks.
 const END: &[u8] = b"\r\n0\r\n\r\n";
 
-/// Sends elements for so long, and counts those that come back.
+/// Sends elements for this long, and counts those that come back.
 ///
 /// # Errors
-/// The connection fails, or the answer is none or breaks off.
+/// The connection fails, or the answer is invalid or breaks off.
 pub(super) fn pour(
     address: SocketAddr,
     path: &str,
@@ -50,7 +50,7 @@ pub(super) fn pour(
             let before = Taken::by_this_thread()?;
             let answers = receive(&stream);
             if answers.is_err() {
-                // Who sends would else wait for a server that reads no more.
+                // Otherwise the sender would wait for a server that no longer reads.
                 let _ = stream.shutdown(Shutdown::Both);
             }
             let after = Taken::by_this_thread()?;
@@ -64,7 +64,7 @@ pub(super) fn pour(
         })
     };
     let mut answered = poured().map_err(|error| format!("elements to {address}: {error}"))?;
-    // Relaxed: its thread has ended.
+    // Relaxed: the thread that wrote it has ended.
     answered.failed = sent.load(Relaxed).saturating_sub(answered.answers);
     if answered.failed > 0 {
         answered.failure = Some(format!("{} elements did not come back", answered.failed));
@@ -82,10 +82,10 @@ fn send(mut stream: &TcpStream, sent: &AtomicU64, is_enough: impl Fn() -> bool) 
     stream.write_all(b"0\r\n\r\n")
 }
 
-/// The elements of the answer, when all of it is here.
+/// Counts the elements of the answer, until all of it has arrived.
 fn receive(mut stream: &TcpStream) -> io::Result<u64> {
     let mut bytes = vec![0; 256 << 10];
-    // What was read last stays at the beginning: the end may come in two pieces.
+    // The last bytes are kept at the beginning of the buffer: the end may come in two pieces.
     let (mut kept, mut count) = (0, 0);
     loop {
         let read = stream.read(&mut bytes[kept..])?;
@@ -112,7 +112,7 @@ mod tests {
 
     use super::*;
 
-    /// A server that answers so when it has read all of a request.
+    /// A server that gives this answer when it has read a whole request.
     fn answers(text: &'static str) -> SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("its number");

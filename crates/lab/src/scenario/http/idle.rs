@@ -1,4 +1,4 @@
-//! Websockets on which nobody says anything: what each takes, and whether all stay.
+//! Idle websockets: how much memory each takes, and whether all stay open.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -7,9 +7,9 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::scenario::load::SILENCE;
 
-/// Websockets that are opened, if this process may have so many.
+/// Websockets that are opened, if this process may have that many.
 const CONNECTIONS: usize = 10_000;
-/// Descriptors for all else.
+/// Descriptors that are kept for everything else.
 const BESIDE: usize = 500;
 /// Longest head of an answer.
 const HEAD_LEN_MAX: usize = 4096;
@@ -18,10 +18,10 @@ const HEAD_LEN_MAX: usize = 4096;
 pub(super) struct IdleSockets(Vec<TcpStream>);
 
 impl IdleSockets {
-    /// As many as this process may have, 10 000 at most.
+    /// Opens as many as this process may have, 10 000 at most.
     ///
     /// # Errors
-    /// This process may have too few files; one cannot be opened, or the server does not agree.
+    /// If this process may have too few files, if one cannot be opened, or if the server refuses.
     pub(super) fn open(address: SocketAddr, path: &str) -> Result<IdleSockets, String> {
         let allowed = allowed(CONNECTIONS + BESIDE);
         let count = allowed.saturating_sub(BESIDE).min(CONNECTIONS);
@@ -38,7 +38,7 @@ impl IdleSockets {
         self.0.len()
     }
 
-    /// How many the server has closed meanwhile, or spoken on.
+    /// How many the server has closed or sent something on.
     pub(super) fn lost(&self) -> usize {
         let is_idle = |stream: &TcpStream| {
             let peeked = stream.set_nonblocking(true).and_then(|()| stream.peek(&mut [0]));
@@ -48,12 +48,12 @@ impl IdleSockets {
     }
 }
 
-/// Files that this process may have open, when it has asked for so many.
+/// How many files this process may have open, after asking for this many.
 fn allowed(wanted: usize) -> usize {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let most = maximum.map_or(wanted as u64, |maximum| maximum.min(wanted as u64));
     if current.is_some_and(|current| current < most) {
-        // Refused, it stays as it is.
+        // If that is refused, the limit stays as it is.
         let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(most), maximum });
     }
     getrlimit(Resource::Nofile).current.map_or(wanted, |it| it as usize)

@@ -4,58 +4,59 @@ use std::fmt::Write;
 
 use crate::words::words;
 
-/// What is asked for, and the answer.
+/// The path that is requested, and the answer.
 const PING: [&str; 2] = ["/ping", "pong"];
-/// The same of a row in a database.
+/// The same for a row in a database.
 const ROW: [&str; 2] = ["/items/7", r#"{"id":7,"text":"item 7"}"#];
-/// What takes lines, and answers with them.
+/// The path that takes lines, and answers with them.
 const LINES: &str = "/lines";
-/// The same, where each stage is spawned by itself.
+/// The same, if each stage is spawned by itself.
 const LINES_TASKS: &str = "/lines/tasks";
-/// What becomes a websocket.
+/// The path that becomes a websocket.
 const WEBSOCKET: &str = "/websocket";
-/// What begins a flow that sleeps as long as anything is measured.
+/// The path that begins a flow that sleeps for the whole measurement.
 pub(super) const BEGIN: &str = "/begin";
 
 words! {
-    /// Who serves.
+    /// The program that serves.
     pub(super) enum Server {
         /// A graph.
         Sinew = "sinew",
         /// hyper with nothing around it; each worker has connections of its own.
         Hyper = "hyper",
-        /// axum, each worker with connections of its own.
+        /// axum; each worker has connections of its own.
         Axum = "axum",
-        /// hyper on tokio's workers, who share all connections.
+        /// hyper on tokio's workers, which share all connections.
         HyperShared = "hyper_shared",
-        /// axum on tokio's workers, who share all connections.
+        /// axum on tokio's workers, which share all connections.
         AxumShared = "axum_shared",
     }
 }
 
 words! {
-    /// What is measured.
+    /// The load that is measured.
     pub(super) enum Load {
         /// 64 connections; the server has one CPU and one worker, the load the other CPU.
         Ping = "ping",
-        /// The source's load: 102 400 requests on 1024 connections, all CPUs for all.
+        /// The load of the source: 102 400 requests on 1024 connections; load and server may use
+        /// all CPUs.
         Source = "source",
         /// One worker, the load on all CPUs.
         OneWorker = "one_worker",
         /// Two workers, the load on all CPUs.
         TwoWorkers = "two_workers",
-        /// One request, whose body are elements; as `ping` on CPUs of their own.
+        /// One request whose body is elements; load and server have separate CPUs, as with `ping`.
         Elements = "elements",
-        /// Websockets that say nothing.
+        /// Idle websockets.
         Idle = "idle",
-        /// One connection, one request after the other, all CPUs for all: each end sleeps until
-        /// the other has done its part.
+        /// One connection, one request after the other; load and server may use all CPUs. Each end
+        /// sleeps until the other has done its part.
         Alone = "alone",
     }
 }
 
 words! {
-    /// Through what a request goes.
+    /// The path of a request through the graph.
     pub(super) enum Shape {
         /// listener, router, snippet.
         Ping = "ping",
@@ -67,19 +68,20 @@ words! {
         Nop100 = "nop_100",
         /// Beside ten flows that sleep.
         Sleep10 = "sleep_10",
-        /// Beside a thousand.
+        /// Beside a thousand flows that sleep.
         Sleep1k = "sleep_1k",
-        /// Beside ten thousand, as many as a worker has of children.
+        /// Beside ten thousand flows that sleep, which is also the most children that a worker may
+        /// have.
         Sleep10k = "sleep_10k",
         /// One row of a table in SQLite by its key, as JSON.
         RowSqlite = "row_sqlite",
-        /// The same of PostgreSQL, over its socket.
+        /// The same with PostgreSQL, over its socket.
         RowPostgres = "row_postgres",
-        /// Lines of JSON, each through three nodes; by hand in one loop.
+        /// Lines of JSON, each through three nodes; in the program by hand, one loop.
         Lines = "lines",
         /// The same by hand in three tasks with queues between them.
         LinesTasks = "lines_tasks",
-        /// A websocket.
+        /// A websocket that stays idle.
         Websocket = "websocket",
         /// As `ping`, with the snippet in another domain.
         Apart = "apart",
@@ -87,7 +89,7 @@ words! {
 }
 
 impl Server {
-    /// What the bare servers' program is told.
+    /// The arguments for the program of the bare servers.
     pub(super) fn arguments(self) -> &'static [&'static str] {
         match self {
             Server::Sinew => &[],
@@ -100,7 +102,7 @@ impl Server {
 }
 
 impl Shape {
-    /// Nodes that do nothing between router and answer.
+    /// Nodes that do nothing, between router and answer.
     pub(super) fn nops(self) -> usize {
         match self {
             Shape::Nop1 => 1,
@@ -110,7 +112,7 @@ impl Shape {
         }
     }
 
-    /// Flows that sleep meanwhile.
+    /// Flows that sleep during the measurement.
     pub(super) fn sleepers(self) -> u64 {
         match self {
             Shape::Sleep10 => 10,
@@ -131,7 +133,7 @@ impl Shape {
         }
     }
 
-    /// The graph: graphs/http/ping.yaml with nodes more, one that asks this database, or one of
+    /// The graph: graphs/http/ping.yaml with more nodes, one that asks this database, or one with
     /// streams.
     pub(super) fn text(self, port: u16, workers: usize, database: Option<&str>) -> String {
         let nodes = match (self, database) {
@@ -149,7 +151,7 @@ impl Shape {
         )
     }
 
-    /// Nodes that answer with a word.
+    /// Nodes that answer with one word.
     fn pong(self, port: u16) -> String {
         let nops = self.nops();
         let name = |at: usize| if at < nops { format!("nop{at}") } else { "pong".to_owned() };
@@ -174,7 +176,7 @@ impl Shape {
         );
         for at in 0..nops {
             let (this, next) = (name(at), name(at + 1));
-            // Writing into a text cannot fail.
+            // Writing to a string cannot fail.
             let _ = writeln!(
                 text,
                 "- {{kind: nop, name: {this}, ports: {{out: [{{name: {next}, port: in}}]}}}}"
@@ -215,7 +217,7 @@ fn lines(port: u16) -> String {
     )
 }
 
-/// Nodes that make websockets of requests.
+/// Nodes that turn requests into websockets.
 fn websocket(port: u16) -> String {
     format!(
         "- {{kind: listener, name: listener, port: {port}, \

@@ -1,5 +1,5 @@
-//! The servers: ours, started as `sinew run` starts a graph, and bare ones, which are programs of
-//! their own beside this one.
+//! The servers: ours, started as `sinew run` starts a graph, and bare ones, which are separate
+//! programs beside this one.
 
 use std::net::{SocketAddr, TcpStream};
 use std::path::PathBuf;
@@ -18,12 +18,12 @@ use crate::scenario::serving::{LISTENS_WITHIN, LOOK, Serving, free_address, serv
 
 /// The program of the bare servers.
 const PROGRAM: &str = "sinew-rivals-http";
-/// The name that a spec of the lab has in messages.
+/// The file name of the lab's spec in messages.
 const FILE: &str = "lab http";
 
 /// A row that can be run.
 pub(super) struct ServerRun<'a> {
-    /// Set when the user wants no more. Not the session itself: the load has a thread of its own.
+    /// Set when the user wants to stop. Not the session itself: the load has a thread of its own.
     pub(super) stop: &'a AtomicBool,
     pub(super) share: Duration,
     pub(super) server: Server,
@@ -31,12 +31,12 @@ pub(super) struct ServerRun<'a> {
     pub(super) load: Load,
     pub(super) cpus: &'a [u32],
     pub(super) kinds: &'a [&'static Kind],
-    /// Where the database is; why there is none.
+    /// The address of the database, or why there is none.
     pub(super) database: Option<Result<String, String>>,
 }
 
 impl ServerRun<'_> {
-    /// Those that the server may use.
+    /// The CPUs that the server may use.
     fn server_cpus(&self) -> &[u32] {
         match self.load {
             Load::Ping | Load::Elements => &self.cpus[..1],
@@ -55,7 +55,7 @@ impl ServerRun<'_> {
         self.database.as_ref().map(|url| url.as_deref().map_err(String::clone)).transpose()
     }
 
-    /// Runs the server as long as `work` takes.
+    /// Runs the server while `work` runs.
     pub(super) fn serve<T: Send>(
         &self,
         work: impl FnOnce(&Serving) -> Result<T, String> + Send,
@@ -90,7 +90,7 @@ impl ServerRun<'_> {
         command.args(self.database()?.map(|url| ["--database", url]).into_iter().flatten());
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let mut start = || command.spawn().map_err(|error| Gone(format!("cannot start: {error}")));
-        // A process begins on the CPUs of the thread that starts it.
+        // A process starts on the CPUs of the thread that starts it.
         let child = match *self.server_cpus() {
             [cpu] => on_thread(cpu, start),
             _ => start(),

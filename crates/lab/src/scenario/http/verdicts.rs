@@ -1,4 +1,4 @@
-//! What follows: the bars of flows, each with what was measured of it.
+//! Judges the bars of flows: each with what was measured of it.
 
 use sinew_figures::Interval;
 
@@ -7,29 +7,29 @@ use crate::bar::{Bar, Holds};
 use crate::report::{Row, Table, Verdict};
 use crate::scenario::beside::{Judged, not_greater};
 
-/// Our CPU time per request over bare hyper's.
+/// Limit of our CPU time per request over bare hyper's.
 const CPU_MAX: f64 = 1.05;
-/// Our requests a second over bare hyper's.
+/// Least of our requests a second over bare hyper's.
 const RATE_MIN: f64 = 0.95;
-/// Our CPU time for a row of a database over that of axum by hand.
+/// Limit of our CPU time for a row of a database over that of axum by hand.
 const ROW_CPU_MAX: f64 = 1.25;
-/// P99 over P50 at the source's load.
+/// Limit of P99 over P50 at the source's load.
 const SPREAD_MAX: f64 = 3.0;
-/// Resident memory at the source's load, MiB.
+/// Limit of resident memory at the source's load, MiB.
 const RESIDENT_MIB_MAX: f64 = 30.0;
-/// A node that does nothing, ns.
+/// Limit of the time that a node that does nothing takes, ns.
 const NODE_NS_MAX: f64 = 30.0;
-/// A flow that sleeps, bytes.
+/// Limit of the memory that a sleeping flow takes, bytes.
 const FLOW_BYTES_MAX: f64 = 2048.0;
 /// Our elements a second over those of three tasks by hand.
 const ELEMENTS_MIN: f64 = 0.8;
-/// A websocket that says nothing, bytes.
+/// Limit of the memory that an idle websocket takes, bytes.
 const SOCKET_BYTES_MAX: f64 = 8000.0;
-/// To another domain and back, ns.
+/// Limit of the time to another domain and back, ns.
 const APART_NS_MAX: f64 = 60_000.0;
-/// Two workers over one.
+/// Least rate of two workers over one.
 const SCALE_MIN: f64 = 1.8;
-/// A load that runs or waits for a CPU so much of the time is what limits.
+/// If the load runs or waits for a CPU for this share of the time, the load is the bottleneck.
 const BUSY_MIN: f64 = 0.9;
 
 fn row(rows: &[Row], server: Server, graph: Shape, load: Load) -> Option<&Row> {
@@ -43,7 +43,7 @@ fn over(rows: [Option<&Row>; 2], measure: &str) -> Option<Interval> {
     this?.measure(measure)?.over(other?.measure(measure)?)
 }
 
-/// Us over the others, with one worker and 64 connections.
+/// Our graph over the others, with one worker and 64 connections.
 pub(super) fn ratios(rows: &[Row]) -> Table {
     let ours = row(rows, Server::Sinew, Shape::Ping, Load::Ping);
     let cell = |of: Option<Interval>| of.map_or("-".into(), |of| of.to_string());
@@ -58,7 +58,7 @@ pub(super) fn ratios(rows: &[Row]) -> Table {
     Table::of(title, columns, Server::ALL[1..].iter().map(line).collect())
 }
 
-/// One for each bar, on a machine with so many CPUs.
+/// One verdict for each bar, on a machine with this many CPUs.
 pub(super) fn verdicts(rows: &[Row], cpus: usize) -> Vec<Verdict> {
     let ping = |server| row(rows, server, Shape::Ping, Load::Ping);
     let ours = ping(Server::Sinew);
@@ -134,7 +134,7 @@ fn nop(rows: &[Row], graph: Shape) -> Verdict {
     Verdict::of(claim, format!("<= {NODE_NS_MAX} ns a node"), node(rows, graph))
 }
 
-/// Those of elements and of websockets.
+/// The verdicts on elements and on websockets.
 fn streams(rows: &[Row]) -> [Verdict; 3] {
     let lines = |server, graph| row(rows, server, graph, Load::Elements);
     let by_hand = lines(Server::Axum, Shape::LinesTasks);
@@ -186,7 +186,7 @@ fn at_most(row: Option<&Row>, name: &str, max: f64, unit: &str) -> Judged {
     Some((format!("{value:.1} {unit}"), if value < max { Holds::Yes } else { Holds::No }))
 }
 
-/// What a node more costs: the difference to ping, round by round, over their number.
+/// What one more node costs: the difference to ping, round by round, over the number of nodes.
 fn node(rows: &[Row], graph: Shape) -> Judged {
     let of = |graph| row(rows, Server::Sinew, graph, Load::Ping)?.measure("cpu_per_request");
     let (more, ping) = (of(graph)?, of(Shape::Ping)?);
@@ -197,8 +197,7 @@ fn node(rows: &[Row], graph: Shape) -> Judged {
     Some((format!("{ns:.1} ns"), Bar::AtMost(NODE_NS_MAX).holds(ns)))
 }
 
-/// What the way to another domain and back takes: P50 of the latency, the difference to ping round
-/// by round.
+/// The time to another domain and back: P50 of the latency, the difference to ping round by round.
 fn apart(rows: &[Row]) -> Verdict {
     Verdict::of(
         "a packet to another domain and its reply take little time",
@@ -220,9 +219,9 @@ fn way_apart(rows: &[Row]) -> Judged {
     Some((text, Bar::AtMost(APART_NS_MAX).holds(ns)))
 }
 
-/// Two workers over one. Where the load and they share the CPUs, the load has not enough of them to
-/// keep two busy: then how long it ran and waited for one is shown, and what a request costs with
-/// two workers over with one.
+/// Two workers over one. If the load shares the CPUs with the workers, it does not get enough of
+/// them to keep two workers busy. Then the verdict shows how long the load ran and waited for a
+/// CPU, and what a request costs with two workers over what it costs with one.
 fn scale(rows: &[Row], cpus: usize) -> Judged {
     let of = |load| row(rows, Server::Sinew, Shape::Ping, load);
     let (one, two) = (of(Load::OneWorker), of(Load::TwoWorkers));
@@ -241,8 +240,8 @@ fn scale(rows: &[Row], cpus: usize) -> Judged {
     }
 }
 
-/// Over the time that it took, round by round: what the server ran, on all CPUs; how long the load
-/// ran, waited for a CPU, and both.
+/// Shares of the time that a request took, round by round: how long the server ran, on all CPUs;
+/// how long the load ran, waited for a CPU, and both.
 fn shares(row: &Row) -> Option<[Interval; 4]> {
     let time = &row.measure("time_per_request")?.rounds;
     let share = |measures: &[&str]| -> Option<Interval> {
@@ -272,7 +271,7 @@ mod tests {
         row
     }
 
-    /// What follows of two workers with these times: server, load, its wait, wall clock.
+    /// The verdict on two workers with these times: server, load, its wait, wall clock.
     fn judged(two: [f64; 4]) -> Holds {
         let names = [
             "cpu_per_request",

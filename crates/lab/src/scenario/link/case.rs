@@ -9,8 +9,8 @@ use crate::report::{Axis, Row};
 /// Bytes of a message.
 pub(super) const SIZES: [u32; 8] = [8, 48, 64, 256, 1024, 8192, 65536, 1_048_576];
 
-/// What rows differ in. `token` and `pair` are the references; `cpus` is there if some CPUs are
-/// farther apart than others, and `value` for the reads.
+/// The axes of the rows. `token` and `pair` are the references. There is an axis `cpus` if some
+/// CPUs are farther apart than others, and `value` for the reads.
 pub(super) const AXES: &[Axis] = &[
     Axis {
         name: "transport",
@@ -26,7 +26,7 @@ pub(super) const AXES: &[Axis] = &[
     Axis { name: "cpus", values: &["near", "far"] },
 ];
 
-/// A link and how it is used.
+/// A link and its use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::scenario) struct Case {
     pub(in crate::scenario) transport: Transport,
@@ -38,15 +38,15 @@ pub(in crate::scenario) struct Case {
     pub(in crate::scenario) bytes: u32,
 }
 
-/// What [`Case::shape`] decides, for readers.
+/// What [`Case::shape`] decides, in words for readers.
 pub(super) const CAPACITIES: &str = "links hold 8 messages for round trips, 2 if larger than 8 \
     KiB; for throughput 1024, or as many as fit into 1 MiB, at least 2";
 
-/// Bytes of all messages that a link holds for throughput; more would leave the caches.
+/// Bytes of all messages that a link holds for throughput; more would not fit into the caches.
 const HELD_BYTES: u32 = 1 << 20;
 
 impl Case {
-    /// What the row is; its id is all that a far side's process needs to know.
+    /// Its row; the row's id is all that the far side's process needs to know.
     pub(super) fn row(&self) -> Row {
         Row::of(&[
             ("transport", self.transport.word()),
@@ -79,7 +79,7 @@ impl Case {
     /// The shape of its links.
     pub(in crate::scenario) fn shape(&self, what: What) -> LinkShape {
         let capacity = match what {
-            // As a graph would have it; the largest messages get by with what fits into a cache.
+            // As a graph would have it. For the largest messages, only as many as fit into a cache.
             What::RoundTrip if self.bytes <= 8192 => 8,
             What::RoundTrip => 2,
             What::PerMessage => (HELD_BYTES / self.bytes).clamp(2, 1024),
@@ -105,7 +105,7 @@ impl Case {
         self.wait == Wait::Spin
     }
 
-    /// What is measured of it: throughput only where no message is lost.
+    /// What is measured: throughput only if no message can be lost.
     pub(super) fn measures(&self) -> &'static [What] {
         match self.delivery {
             Delivery::Queue => What::ALL,
@@ -114,10 +114,10 @@ impl Case {
     }
 }
 
-/// All that there is.
+/// All cases.
 pub(super) fn all() -> Vec<Case> {
     let mut cases = vec![];
-    // That to a guest needs one: the scenario `guest` has it.
+    // A link to a guest needs a guest: the scenario `guest` has it.
     let ours = TRANSPORTS.iter().filter(|row| row.transport != Transport::CarveOut);
     for transport in ours {
         for &sync in transport.syncs {
@@ -142,7 +142,7 @@ pub(super) fn all() -> Vec<Case> {
     cases
 }
 
-/// The short form: what is fast in all sizes, and of the rest enough to see what it costs.
+/// The short form: the fast links in all sizes, and enough of the others to see what they cost.
 pub(super) fn quick() -> Vec<Case> {
     let mut cases = vec![];
     let mut add = |case, bytes: &[u32]| {
@@ -156,7 +156,7 @@ pub(super) fn quick() -> Vec<Case> {
         add(Case { delivery: Delivery::Latest, ..queue }, &[48]);
         add(Case { sync: Sync::Mutex, wait: Wait::Park, ..queue }, &[8, 256, 65536]);
     }
-    // What the mutex costs and what sleeping costs, each alone.
+    // The cost of the mutex and the cost of sleeping, each alone.
     add(Case { sync: Sync::Mutex, ..copied(Transport::InProcess) }, &[8]);
     add(Case { wait: Wait::Park, ..copied(Transport::InProcess) }, &[8]);
     for transport in [Transport::Pipe, Transport::Unix, Transport::Tcp] {
@@ -199,7 +199,7 @@ mod tests {
     #[test]
     fn every_row_is_there_once_and_survives_the_way_to_another_process() {
         let all = all();
-        // 144 combinations that copy, 3 that work in place, of 8 sizes each.
+        // 144 combinations that copy and 3 that work in place, in 8 sizes each.
         assert_eq!(all.len(), (144 + 3) * SIZES.len());
         let ids: BTreeSet<_> = all.iter().map(|case| case.row().id()).collect();
         assert_eq!(ids.len(), all.len());

@@ -11,14 +11,15 @@ use crate::harness::{Gone, other_pages, time};
 use crate::report::Row;
 use crate::rounds::Contender;
 
-/// What a measurement takes beside its budget: opening, starting the far side, warm-up, token.
+/// Time that a measurement takes in addition to its budget: opening, starting the far side,
+/// warm-up, token.
 const AROUND: Duration = Duration::from_millis(12).saturating_add(TOKEN);
 
 /// A link that is measured.
 pub(super) struct Contending<'a> {
     pub(super) case: Case,
     pub(super) reference: &'a Reference,
-    /// For each measure of a round.
+    /// The budget for each measure of a round.
     pub(super) budget: &'a Cell<Duration>,
     /// Rounds before this one.
     pub(super) rounds: usize,
@@ -45,11 +46,11 @@ impl Contender for Contending<'_> {
     }
 }
 
-/// The budget of a measure, if all rounds of so many measures are to end within `all`.
+/// The budget of a measure, if all rounds of this many measures are to end within `all`.
 pub(super) fn budget(all: Duration, rounds: u32, measures: u32) -> Duration {
-    /// Less would be a handful of trips where the kernel takes part.
+    /// Less would be only a few trips if the kernel takes part.
     const LEAST: Duration = Duration::from_millis(8);
-    /// More tells nothing more: then rounds are worth more.
+    /// More time would show nothing more; more rounds would.
     const MOST: Duration = Duration::from_millis(200);
     let each = all / (rounds * measures).max(1);
     each.saturating_sub(AROUND).clamp(LEAST, MOST)

@@ -1,5 +1,5 @@
 //! The two sides of a link that is measured: a pair of the runtime's own ends, used as the runtime
-//! uses them, or of a queue that is written and read in place.
+//! uses them, or the ends of a queue that is written and read in place.
 
 use std::hint::black_box;
 use std::io;
@@ -14,21 +14,21 @@ use super::case::Case;
 use crate::harness::in_place::{InPlace, sum};
 use crate::harness::{Access, Gone, Life, Side, Waits};
 
-/// Longest wait for the rest of a message without a look at whether the other side lives.
+/// Longest wait for the rest of a message without checking whether the other side is alive.
 const WAIT_NS_MAX: u64 = 50_000_000;
-/// The same while the rest of a message has yet to go out.
+/// The same while the rest of a message still has to be sent.
 const REST_WAIT_NS: u64 = 20_000;
-/// Larger messages may leave a stream in parts: up to this a pipe takes all or nothing.
+/// Larger messages may leave a stream in parts. Up to this size a pipe takes all or nothing.
 const WHOLE_BYTES_MAX: u32 = 4096 - 4;
 
-/// What a side needs for its two ends.
+/// The carriers that a side needs for its two ends.
 pub(super) struct Carriers {
     out: Carrier,
     into: Carrier,
 }
 
 impl Carriers {
-    /// Two links, one each way: for the near side and for the far one.
+    /// Two links, one in each direction: returns the carriers of the near and of the far side.
     pub(super) fn open(case: &Case, shape: &LinkShape) -> io::Result<(Carriers, Carriers)> {
         let open = row(case.transport).open;
         let ((there, there_end), (back, back_end)) = (open(shape)?, open(shape)?);
@@ -36,12 +36,12 @@ impl Carriers {
         Ok((near, Carriers { out: back, into: there_end }))
     }
 
-    /// For another process; `None` if these do not travel.
+    /// The descriptors to pass to another process; `None` if these carriers cannot be passed.
     pub(super) fn descriptors(&self) -> Option<[BorrowedFd<'_>; 2]> {
         Some([descriptor(&self.out)?, descriptor(&self.into)?])
     }
 
-    /// From another process.
+    /// The carriers of descriptors that another process passed.
     pub(super) fn adopt(case: &Case, descriptors: Vec<OwnedFd>) -> Result<Carriers, Gone> {
         let of = |descriptor| match case.is_stream() {
             true => Ok(Carrier::Stream(descriptor)),
@@ -61,7 +61,7 @@ fn descriptor(carrier: &Carrier) -> Option<BorrowedFd<'_>> {
     }
 }
 
-/// One side.
+/// One side of a pair of links.
 pub(in crate::scenario) enum Ends {
     Copied(Copied),
     InPlace(Box<InPlace>),
@@ -123,7 +123,7 @@ pub(in crate::scenario) struct Copied {
     out: Vec<u8>,
     into: Vec<u8>,
     waits: Waits,
-    /// Whether a message may leave in parts.
+    /// Whether a message may be sent in parts.
     in_parts: bool,
 }
 
@@ -146,8 +146,8 @@ impl Copied {
         })
     }
 
-    /// Waits until what was sent has left as a whole. (With `latest` and `broadcast` this returns
-    /// at once, and the rest leaves while the answer is awaited.)
+    /// Waits until the whole message has been sent. (With `latest` and `broadcast` this returns at
+    /// once, and the rest is sent while the answer is awaited.)
     fn send_rest(&mut self) -> Result<(), Gone> {
         let mut patience = self.waits.patience();
         while !self.sender.wait_room(now_ns() + WAIT_NS_MAX) {
@@ -187,7 +187,7 @@ impl Side for Copied {
                 Received::None => {}
             }
             waits.wait(|until_ns| match *in_parts {
-                // An error is told by the flush above.
+                // The flush above reports an error.
                 true => sender.flush().is_err() || receiver.wait(now_ns() + REST_WAIT_NS),
                 false => receiver.wait(until_ns),
             })?;
@@ -195,7 +195,7 @@ impl Side for Copied {
     }
 }
 
-/// Reads all of a message; its first word.
+/// Reads all of a message; returns its first word.
 #[inline]
 fn read(message: &[u8]) -> u64 {
     black_box(sum(message));

@@ -1,7 +1,8 @@
-//! What reading the newest value costs, against a seqlock as one writes it by hand: in one thread,
-//! where every read finds an old value or every one a new, and where another CPU wrote every value
-//! since the last read. There reader and writer take turns: a writer that goes on at its own pace
-//! decides how many reads find a new value, and then that is what is measured.
+//! What reading the newest value costs, compared with a seqlock written by hand. In one thread,
+//! every read finds an old value, or every read finds a new one. With two CPUs, the other CPU has
+//! written every value since the last read. There, reader and writer take turns: if the writer went
+//! on at its own pace, that pace would decide how many reads find a new value, and the pace would
+//! be measured.
 
 use std::cell::Cell;
 use std::hint::{black_box, spin_loop};
@@ -20,13 +21,13 @@ use crate::report::Row;
 use crate::rounds::Contender;
 use crate::words::words;
 
-/// Places that are read between two readings of the clock, so that its cost does not show; few
-/// enough that all of them stay in the nearest cache.
+/// Places that are read between two readings of the clock, so that the cost of the clock does not
+/// show. They are few enough to stay in the nearest cache.
 const PLACES: usize = 8;
 /// Fewest batches of a round.
 const BATCHES_MIN: usize = 100;
 
-/// Whose turn it is where two CPUs take part.
+/// The turns if two CPUs take part.
 const READS: u32 = 0;
 const WRITES: u32 = 1;
 const OVER: u32 = 2;
@@ -44,8 +45,8 @@ words! {
 }
 
 impl Value {
-    /// How often a batch reads each place. Where nothing is written in between, many times, or the
-    /// steps of the clock would show.
+    /// How often a batch reads each place. If nothing is written in between, many times, because
+    /// otherwise the steps of the clock would show.
     fn passes(self) -> usize {
         if self == Value::Old { 16 } else { 1 }
     }
@@ -56,7 +57,7 @@ impl Value {
     }
 }
 
-/// What a row of reads is.
+/// The row of such reads.
 pub(super) fn row(value: Value, bytes: u32) -> Row {
     let placement = if value.is_shared() { "threads" } else { "one_thread" };
     Row::of(&[
@@ -73,7 +74,7 @@ pub(super) fn row(value: Value, bytes: u32) -> Row {
 /// A value of `WORDS` words, as bytes.
 type Bytes<const WORDS: usize> = [[u8; 8]; WORDS];
 
-/// Reads of one of the [`SIZES`]; `budget` is that of each of the three measurements of a round.
+/// Reads of one of the [`SIZES`]; each of the three measurements of a round has this `budget`.
 pub(super) fn contender<'a>(
     value: Value,
     bytes: u32,
@@ -89,20 +90,21 @@ pub(super) fn contender<'a>(
     }
 }
 
-/// Reads of values of `WORDS` words; the ratio is to the seqlock's.
+/// Reads of values of `WORDS` words; the ratio is to the seqlock.
 struct Reads<'a, const WORDS: usize> {
     value: Value,
     reference: &'a Reference,
     budget: &'a Cell<Duration>,
 }
 
-/// A place for the newest value: how it is written, and how it is read; whether that was new.
+/// A place for the newest value: a function that writes it, and one that reads it and returns
+/// whether the value was new.
 struct Place<W, R> {
     write: W,
     read: R,
 }
 
-/// Ours: a region.
+/// Our place: a region.
 #[expect(clippy::type_complexity, reason = "closures have types without names")]
 fn ours<const WORDS: usize>() -> Result<
     Place<impl FnMut(&Bytes<WORDS>) + Send, impl FnMut(&mut Bytes<WORDS>) -> bool + Send>,
@@ -120,8 +122,8 @@ fn ours<const WORDS: usize>() -> Result<
     })
 }
 
-/// The other one: H.-J. Boehm, "Can seqlocks get along with programming language memory models?"
-/// (MSPC 2012), with fences. The words stand behind the sequence, in its line if they fit.
+/// The place to compare with: H.-J. Boehm, "Can seqlocks get along with programming language memory
+/// models?" (MSPC 2012), with fences. The words follow the sequence, on its cache line if they fit.
 #[repr(align(128))]
 struct Seqlock<const WORDS: usize> {
     sequence: AtomicU32,
@@ -131,19 +133,19 @@ struct Seqlock<const WORDS: usize> {
 impl<const WORDS: usize> Seqlock<WORDS> {
     #[inline]
     fn write(&self, value: &Bytes<WORDS>) {
-        // Relaxed: nobody else writes it.
+        // Relaxed: no other thread writes it.
         let sequence = self.sequence.load(Ordering::Relaxed);
         self.sequence.store(sequence.wrapping_add(1), Ordering::Relaxed);
-        // Release: who sees one of the words sees that they are being written.
+        // Release: a reader that sees one of the new words also sees the odd sequence.
         fence(Ordering::Release);
         for (word, bytes) in self.words.iter().zip(value) {
             word.store(u64::from_ne_bytes(*bytes), Ordering::Relaxed);
         }
-        // Release: who sees the even sequence sees all words.
+        // Release: a reader that sees the even sequence also sees all words.
         self.sequence.store(sequence.wrapping_add(2), Ordering::Release);
     }
 
-    /// The sequence of what was read.
+    /// Returns the sequence of the value that was read.
     #[inline]
     fn read(&self, into: &mut Bytes<WORDS>) -> u32 {
         loop {
@@ -179,7 +181,7 @@ fn seqlock<const WORDS: usize>()
 }
 
 impl<const WORDS: usize> Reads<'_, WORDS> {
-    /// The time of a read in each of some batches, ns.
+    /// The time of one read, ns, for each of some batches.
     fn time<W, R>(&self, mut places: Vec<Place<W, R>>) -> Result<Vec<f64>, Gone>
     where
         W: FnMut(&Bytes<WORDS>) + Send,
@@ -207,7 +209,8 @@ impl<const WORDS: usize> Reads<'_, WORDS> {
             }),
             Value::WrittenMeanwhile => {
                 let turn = AtomicU32::new(READS);
-                // Release and acquire, here and there: who has the turn alone touches the places.
+                // Release and acquire, on both sides: only the side that has the turn touches the
+                // places.
                 let near = |life: &Life| {
                     let found = batches(clock, budget, passes, &mut readers, || {
                         turn.store(WRITES, Ordering::Release);
@@ -230,8 +233,8 @@ impl<const WORDS: usize> Reads<'_, WORDS> {
     }
 }
 
-/// Batches until the time is over, each after `before` was done and of so many passes over all
-/// readers.
+/// Batches until the time is over. `before` is called before each batch; a batch makes this many
+/// passes over all readers.
 fn batches<const WORDS: usize>(
     clock: Clock,
     budget: Duration,
@@ -250,8 +253,8 @@ fn batches<const WORDS: usize>(
             while place < readers.len() {
                 black_box(readers[place](&mut into));
                 black_box(&into);
-                // Who reads a value waits for it. Without this the core has all places on their way
-                // at once, and reads the clock before the first value is there.
+                // A real reader waits for the value. Without this, the core would load all places
+                // at once, and read the clock before the first value has arrived.
                 place += 1 + high_bit(into[0]);
             }
         }
@@ -262,7 +265,7 @@ fn batches<const WORDS: usize>(
     Ok(found.split_off(found.len() / 10))
 }
 
-/// 0, for values are small; but the core must have the value to know it.
+/// Always 0, because values are small; but the core must have the value to know that.
 #[inline(always)]
 fn high_bit(word: [u8; 8]) -> usize {
     (u64::from_ne_bytes(word) >> 63) as usize

@@ -1,4 +1,5 @@
-//! Measures one link: opens it, puts its far side on its CPU, and times it from the near one.
+//! Measures one link: opens it, starts its far side on the other CPU, and times it from the near
+//! side.
 
 use std::os::fd::OwnedFd;
 
@@ -10,7 +11,7 @@ use crate::harness::{Cpus, Gone, Life, Placement, What, answer, on_thread, on_th
 /// The far side of a link in a process of its own.
 pub(crate) const PART: FarSide = FarSide { name: "link", run: far };
 
-/// Opens the links of `case`, and gives the near side to `time`; the far one answers.
+/// Opens the links of `case`, and gives the near side to `time`; the far side answers.
 pub(in crate::scenario) fn with_link<T: Send>(
     case: &Case,
     what: What,

@@ -1,4 +1,4 @@
-//! The token and the pair as rows of their own, and the CPUs between which all is measured.
+//! The token and the pair as rows of their own, and the choice of the CPUs for all measurements.
 
 use std::cell::Cell;
 use std::time::Duration;
@@ -11,11 +11,11 @@ use crate::harness::{Cpus, Gone};
 use crate::report::Row;
 use crate::rounds::Contender;
 
-/// Most CPUs that the first one is measured against.
+/// The most CPUs against which the first one is measured.
 const OTHERS_MAX: usize = 31;
 
-/// The CPUs to measure on: the first one and that which is nearest to it, and that which is
-/// farthest if it is another. With two or fewer there is no choice.
+/// The CPUs to measure on: the first one with the CPU nearest to it, and with the farthest one if
+/// that is another. With two CPUs or fewer there is no choice.
 pub(super) fn choose(
     cpus: &[u32],
     clock: Clock,
@@ -37,7 +37,7 @@ pub(super) fn choose(
     })
 }
 
-/// What the row of a reference is.
+/// The row of a reference.
 pub(super) fn row(lines: Lines) -> Row {
     let name = match lines {
         Lines::One => "token",

@@ -1,5 +1,5 @@
-//! The rivals' rows beside ours: they were measured by the same harness on the same machine, in a
-//! run of their own, so they are compared by their ratios to the token of each run.
+//! The rivals' rows beside ours. They were measured by the same harness on the same machine, but in
+//! another run. So they are compared by their ratios to the token of each run.
 
 use sinew_figures::Interval;
 
@@ -11,7 +11,8 @@ use crate::rivals::{AXIS, BARE};
 /// A row of the table.
 type JudgedBar = (String, Bar, Option<Interval>);
 
-/// Ours against the best of them in each size that we measured, and against those that a bar names.
+/// Our links against the best rival in each size that we measured, and against the rivals that a
+/// bar names.
 pub(super) fn bars(ours: &[Row], theirs: &[Row]) -> Table {
     let cell = |measure, placement, access, bytes| Cell { measure, placement, access, bytes };
     let mut bars = vec![];
@@ -51,8 +52,8 @@ struct Cell<'a> {
 }
 
 impl Cell<'_> {
-    /// Ours: in process if that can be, or else in shared memory. Not the faster of both, for that
-    /// would count noise in our favour.
+    /// Our ratio: in process if possible, or else in shared memory. The faster of both is not
+    /// taken, because that would count noise in our favour.
     fn ours(&self, rows: &[Row]) -> Option<Interval> {
         let wanted = [("placement", self.placement), ("bytes", self.bytes)];
         let rows: Vec<_> = match self.access {
@@ -73,7 +74,8 @@ impl Cell<'_> {
         row.measure(self.measure).and_then(Measure::ratio)
     }
 
-    /// `None` if no rival was measured so, or ours was not.
+    /// Our ratio against the best rival's. `None` if no rival was measured in this cell, or ours
+    /// was not.
     fn against_the_best(&self, name: &str, ours: &[Row], theirs: &[Row]) -> Option<JudgedBar> {
         let found = self.theirs(theirs);
         let (best, rival) = found.iter().min_by(|a, b| a.1.median.total_cmp(&b.1.median))?;
@@ -83,7 +85,7 @@ impl Cell<'_> {
         Some((what, Bar::AtMost(1.0), Some(ratio)))
     }
 
-    /// At least is a rival's over ours, at most ours over the rival's.
+    /// For an at-least bar the rival's ratio over ours, for an at-most bar ours over the rival's.
     fn named(&self, claim: &str, name: &str, ours: &[Row], theirs: &[Row], bar: Bar) -> JudgedBar {
         let found = self.theirs(theirs);
         let rival = found.iter().find(|(rival, _)| *rival == name).map(|(_, ratio)| *ratio);
@@ -96,7 +98,7 @@ impl Cell<'_> {
     }
 }
 
-/// One ratio over another of a different run: as wide as both allow.
+/// One ratio over another of a different run; its interval is as wide as both allow.
 fn over(this: Interval, other: Interval) -> Interval {
     Interval {
         median: this.median / other.median,

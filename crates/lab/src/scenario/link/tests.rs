@@ -1,4 +1,4 @@
-//! The scenario from end to end, and its verdicts on rows that are made up.
+//! The scenario from end to end, and its verdicts on made-up rows.
 
 use std::sync::atomic::AtomicBool;
 

@@ -6,13 +6,13 @@ use sinew_figures::Interval;
 use crate::bar::{Bar, Holds};
 use crate::report::{Measure, Row, Verdict};
 
-/// Equal means: so far apart at most.
+/// At most this far apart counts as equal.
 const EQUAL: Bar = Bar::Within(0.05);
 
-/// Where a claim is made that is tested here.
+/// The source of the claims that are tested here.
 const ARTICLE: &str = "article";
 
-/// All that the rows speak to.
+/// All verdicts for which there are rows.
 pub(super) fn of(rows: &[Row]) -> Vec<Verdict> {
     let mut verdicts = vec![
         to_token(rows, "up to 48 B", &["8", "48"], Bar::AtMost(1.10)),
@@ -39,17 +39,17 @@ pub(super) fn find<'a>(rows: &'a [Row], axes: &[(&str, &str)]) -> Vec<&'a Row> {
     rows.iter().filter(|row| row.is(axes)).collect()
 }
 
-/// The round trips of the first of them that was measured.
+/// The round trips of the first of these rows that was measured.
 fn round_trip<'a>(rows: &'a [Row], axes: &[(&str, &str)]) -> Option<&'a Measure> {
     let measures = find(rows, axes).into_iter().filter_map(|row| row.measure("round_trip"));
     measures.into_iter().find(|measure| !measure.rounds.is_empty())
 }
 
-/// A queue that polls, copied.
+/// The axes of a queue that polls and copies.
 const QUEUE: [(&str, &str); 4] =
     [("sync", "lock_free"), ("delivery", "queue"), ("wait", "spin"), ("access", "copied")];
 
-/// Those of our queues that can be the fastest: in either memory.
+/// Our queues that can be the fastest: in process or in shared memory.
 pub(super) fn queues<'a>(rows: &'a [Row], bytes: &str) -> Vec<&'a Row> {
     let of = |transport| {
         let axes = [&QUEUE[..], &[("transport", transport), ("bytes", bytes)]].concat();
@@ -74,7 +74,7 @@ fn to_token(rows: &[Row], what: &str, sizes: &[&str], bar: Bar) -> Verdict {
     Verdict::of(format!("queue, round trip / token, {what}"), bar.to_string(), ours)
 }
 
-/// Shared memory in this placement over in_process between threads, in all sizes.
+/// Shared memory in this placement over in_process between threads, for all sizes.
 fn placements(rows: &[Row], claim: &str, placement: &str) -> Verdict {
     let of = |transport, placement, bytes: &str| {
         let axes =
@@ -105,7 +105,7 @@ fn placements(rows: &[Row], claim: &str, placement: &str) -> Verdict {
     Verdict::of(claim, EQUAL.to_string(), ours)
 }
 
-/// Round by round the geometric mean over sizes.
+/// The geometric mean over sizes, round by round.
 fn mean_over_sizes(pairs: &[(&String, Vec<f64>)]) -> Vec<f64> {
     let rounds = pairs.iter().map(|(_, ratios)| ratios.len()).min().unwrap_or(0);
     let mean = |round| {
@@ -115,8 +115,8 @@ fn mean_over_sizes(pairs: &[(&String, Vec<f64>)]) -> Vec<f64> {
     (0..rounds).map(mean).collect()
 }
 
-/// Round by round one over the other; by their ratios to the token, if they have them: the distance
-/// of the CPUs may have changed between the two.
+/// One over the other, round by round. If both have ratios to the token, these are compared: the
+/// distance of the CPUs may have changed between the two.
 fn versus(this: &Measure, other: &Measure) -> Vec<f64> {
     let with_token = !this.ratios.is_empty() && !other.ratios.is_empty();
     let of = |measure: &Measure| {
@@ -125,7 +125,8 @@ fn versus(this: &Measure, other: &Measure) -> Vec<f64> {
     of(this).iter().zip(of(other)).map(|(this, other)| this / other).collect()
 }
 
-/// The claim that a mutex is what costs; what it costs alone, and what sleeping does.
+/// The claim that a mutex is what costs: judges what the mutex costs alone, and what sleeping
+/// costs.
 fn mutex(rows: &[Row]) -> Verdict {
     let of = |sync, wait| {
         let axes = [
@@ -150,7 +151,7 @@ fn mutex(rows: &[Row]) -> Verdict {
         let (alone, asleep) = (part("the mutex alone", lock), part("the sleeping alone", sleep));
         let holds = match both.median {
             _ if !both.is_firm() => Holds::NotDistinguishable,
-            // What makes it slow is the sleeping, which a lock-free link can do as well.
+            // The slow part is the sleeping, which a lock-free link can do as well.
             _ if lock.is_some_and(|lock| lock.high < both.low / 2.0) && both.low > 1.0 => {
                 Holds::Partly
             }
@@ -168,7 +169,8 @@ fn mutex(rows: &[Row]) -> Verdict {
     )
 }
 
-/// A size each: a small read is a few instructions, of which the fixed ones weigh most.
+/// One verdict for each size: a small read is only a few instructions, so the fixed ones weigh
+/// most.
 fn latest(rows: &[Row], bytes: u32) -> Verdict {
     const BAR: Bar = Bar::AtMost(1.10);
     let ratio = |row: &Row| Some((row.measure("read")?.ratio()?, row.axis("value")?.to_string()));

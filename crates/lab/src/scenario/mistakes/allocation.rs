@@ -1,5 +1,5 @@
-//! A message of 256 B through a queue of the standard library: in its slots, or in a box that is
-//! made for each message and freed by who read it.
+//! A message of 256 B through a queue of the standard library: in the queue's slots, or in a box
+//! that is made for each message and freed by its reader.
 
 use std::hint::black_box;
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, TrySendError, sync_channel};
@@ -18,14 +18,15 @@ type Words = [u64; 32];
 const CAPACITY: usize = 64;
 /// Messages before the first that counts.
 const WARM_UP: u64 = 1000;
-/// Messages between two looks at the time, and the fewest of a round: its P99 needs a thousand.
+/// Messages between two looks at the time, which is also the fewest of a round: its P99 needs a
+/// thousand.
 const BURST: u64 = 1000;
 
-/// What it is in the queue.
+/// The form that a message has in the queue.
 trait Carried: Send {
-    /// Made, all words the same.
+    /// Makes a message whose words are all `number`.
     fn made(number: u64) -> Self;
-    /// The sum of its words; then it is no more.
+    /// The sum of its words; consumes the message.
     fn read(self) -> u64;
 }
 
@@ -54,7 +55,7 @@ impl Carried for Box<Words> {
 }
 
 impl Two {
-    /// There and back between two CPUs, each trip; both sides make what they send.
+    /// Round trips between two CPUs, each timed; both sides make the messages that they send.
     pub(super) fn carried_there_and_back(self, form: MistakeForm) -> Result<Distribution, Gone> {
         match form {
             MistakeForm::Boxed => self.trips::<Box<Words>>(),
@@ -62,7 +63,7 @@ impl Two {
         }
     }
 
-    /// Made, sent, received and read by one thread, each.
+    /// Messages that one thread makes, sends, receives and reads, each timed.
     pub(super) fn carried(self, form: MistakeForm) -> Result<Distribution, Gone> {
         on_thread(self.cpus.near, || match form {
             MistakeForm::Boxed => self.passes::<Box<Words>>(),
@@ -100,7 +101,7 @@ impl Two {
         })
     }
 
-    /// Every single one, for the time that there is.
+    /// Times every single pass, for the time of a round.
     fn time(self, mut pass: impl FnMut(u64) -> Result<u64, Gone>) -> Result<Distribution, Gone> {
         let (mut times, mut number) = (Distribution::new(), 0);
         let mut until_ns = u64::MAX;
@@ -132,7 +133,7 @@ fn send<M>(to: &SyncSender<M>, message: M) -> Result<(), Gone> {
     })
 }
 
-/// Polls; `None` once nobody sends any more.
+/// Polls; `None` once the sender is gone.
 fn receive<M>(from: &Receiver<M>, life: &Life) -> Result<Option<M>, Gone> {
     life.until(|| match from.try_recv() {
         Ok(message) => Some(Some(message)),

@@ -1,4 +1,4 @@
-//! The rows: each mistake beside what is right.
+//! The rows: each mistake next to the right way.
 
 use crate::report::{Axis, Row};
 use crate::words::words;
@@ -12,11 +12,11 @@ words! {
         Value = "value",
         /// A flag that says that a word is there.
         Order = "order",
-        /// Where the two indexes of a ring lie.
+        /// Where the two indexes of a ring are.
         Lines = "lines",
         /// How an index becomes a slot.
         Capacity = "capacity",
-        /// Where messages lie.
+        /// Where messages are.
         Allocation = "allocation",
     }
 }
@@ -24,27 +24,27 @@ words! {
 words! {
     /// How it is done.
     pub(super) enum MistakeForm {
-        /// Load, add, store: what `++` of a word is that is not atomic.
+        /// Load, add, store: what `++` does to a word that is not atomic.
         LoadStore = "load_store",
         /// One atomic addition.
         FetchAdd = "fetch_add",
         /// One word after the other.
         WordByWord = "word_by_word",
-        /// Between two counts by which a reader knows whether it read one value.
+        /// Between two counts by which a reader knows whether all words belong to one value.
         Seqlock = "seqlock",
         /// Flag and word stored and loaded relaxed.
         Relaxed = "relaxed",
         /// The flag stored with release and loaded with acquire.
         ReleaseAcquire = "release_acquire",
-        /// The flag stored before the word: what a CPU may make of relaxed.
+        /// The flag stored before the word: the order that a CPU may make of relaxed stores.
         FlagFirst = "flag_first",
         /// Both indexes on one line.
         OneLine = "one_line",
-        /// 128 B apart.
+        /// The indexes 128 B apart.
         Apart = "apart",
         /// 1000 slots, the remainder of a division.
         Remainder = "remainder",
-        /// 1000 slots, the next index compared with their number.
+        /// 1000 slots; the next index is compared with that number.
         Compare = "compare",
         /// 1024 slots, a mask.
         Mask = "mask",
@@ -66,11 +66,12 @@ words! {
 }
 
 words! {
-    /// When who finds a ring full or empty looks again.
+    /// When a side that finds the ring full or empty looks again.
     pub(super) enum Poll {
-        /// Nobody does.
+        /// No side looks again.
         None = "-",
-        /// At once: it stays close behind the other side, and takes lines from it while it writes.
+        /// At once: the side stays close behind the other one, and takes cache lines from it while
+        /// it writes.
         AtOnce = "at_once",
         /// 500 ns later, as on a stream of ours: by then there is more than one message.
         Later = "later",
@@ -92,7 +93,7 @@ pub(super) const AXES: &[Axis] = &[
     Axis { name: "poll", values: Poll::WORDS },
 ];
 
-/// What is possible, and whether one thread alone shows it, too.
+/// The mistakes, their forms, and whether one thread alone shows the mistake, too.
 const CASES: [(Mistake, &[MistakeForm], bool); 6] = [
     (Mistake::Count, &[MistakeForm::LoadStore, MistakeForm::FetchAdd], false),
     (Mistake::Value, &[MistakeForm::WordByWord, MistakeForm::Seqlock], false),
@@ -106,7 +107,7 @@ const CASES: [(Mistake, &[MistakeForm], bool); 6] = [
     (Mistake::Allocation, &[MistakeForm::Boxed, MistakeForm::InSlot], true),
 ];
 
-/// Why x86 has no row in which relaxed is wrong.
+/// Why there is no row on x86 in which relaxed is wrong.
 pub(super) const NOT_ON_X86: &str = "x86 keeps stores in order and loads in order, also for a \
                                      guest that is emulated on it: relaxed and release-acquire are \
                                      the same instructions";
@@ -121,7 +122,7 @@ pub(super) struct MistakeCase {
 }
 
 impl MistakeCase {
-    /// All of them.
+    /// All cases.
     pub(super) fn all() -> Vec<MistakeCase> {
         let mut all = vec![];
         for (mistake, forms, alone) in CASES {
@@ -141,7 +142,7 @@ impl MistakeCase {
         all
     }
 
-    /// Its row, nothing measured yet.
+    /// Its row; nothing is measured yet.
     pub(super) fn row(self) -> Row {
         Row::of(&[
             ("mistake", self.mistake.word()),

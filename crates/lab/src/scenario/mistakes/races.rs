@@ -1,6 +1,6 @@
-//! What goes wrong between two threads that share words without a protocol, counted. A program in
-//! safe Rust has no data race: what stands here as a word that is not atomic is one that is loaded
-//! and stored relaxed, which is what a compiler makes of the other.
+//! Counts the errors between two threads that share words without a protocol. A program in safe
+//! Rust has no data race. So a word that should not be atomic is one here that is loaded and stored
+//! relaxed: a compiler makes the same instructions of both.
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
@@ -13,10 +13,10 @@ use crate::harness::{Cpus, Found, Gone, Life, batches, on_threads};
 
 /// Words of the value that is read while it is written.
 const WORDS: usize = 4;
-/// What the far side does between two looks at whether it is over.
+/// Operations of the far side between two looks at whether the measurement is over.
 const TURNS: u64 = 1000;
 
-/// Two threads, each with a CPU, for a time.
+/// Two threads, each on a CPU of its own, for a given time.
 #[derive(Clone, Copy)]
 pub(super) struct Two {
     pub(super) cpus: Cpus,
@@ -24,18 +24,18 @@ pub(super) struct Two {
     pub(super) share: Duration,
 }
 
-/// How long a thousand took on the near side, and what went wrong.
+/// How long a thousand operations took on the near side, and how many went wrong.
 pub(super) struct Raced {
     pub(super) found: Found,
-    /// How often it was done.
+    /// How many operations there were.
     pub(super) done: u64,
-    /// How often it went wrong.
+    /// How many went wrong.
     pub(super) wrong: u64,
     /// How often a reader saw that it could not read now.
     pub(super) refused: u64,
 }
 
-/// A line, so that words meet only where they are to meet.
+/// A word alone on its line, so that words share a line only where they should.
 #[derive(Default)]
 #[repr(align(128))]
 struct Apart(AtomicU64);
@@ -45,10 +45,10 @@ struct Apart(AtomicU64);
 struct Own(u64);
 
 impl Two {
-    /// Both sides add one to a word, again and again: what is missing in the end was lost.
+    /// Both sides add one to a word, again and again. The difference to the expected sum is lost.
     pub(super) fn count(self, form: MistakeForm) -> Result<Raced, Gone> {
         let word = Apart::default();
-        // Relaxed, in all of this: nothing else is handed over with the word.
+        // Relaxed, in all of this: no other data is handed over with the word.
         let add = |word: &AtomicU64| match form {
             MistakeForm::LoadStore => {
                 let found = black_box(word).load(Ordering::Relaxed);
@@ -71,12 +71,12 @@ impl Two {
         Ok(Raced { found, done, wrong, refused: 0 })
     }
 
-    /// The far side writes a value whose words are all the same, the near side reads it: words that
-    /// differ are of two values.
+    /// The far side writes a value whose words are all equal, and the near side reads it. Words
+    /// that differ belong to two values.
     pub(super) fn value(self, form: MistakeForm) -> Result<Raced, Gone> {
         let value = &Value::default();
         let (mut done, mut wrong, mut refused) = (0, 0, 0);
-        // Moves to the far side, so that it lies on no line of the near one.
+        // Moves to the far side, so that it is on no line of the near side.
         let mut number = 0;
         let near = || {
             let read = match form {
@@ -102,8 +102,8 @@ impl Two {
         Ok(Raced { found, done, wrong, refused })
     }
 
-    /// The far side writes a word and then a flag, both the same number; the near side loads the
-    /// flag and then the word. An older word is wrong: what the flag tells of is not there.
+    /// The far side writes a word and then a flag, both with the same number; the near side loads
+    /// the flag and then the word. An older word is wrong: the flag announced a newer one.
     pub(super) fn order(self, form: MistakeForm) -> Result<Raced, Gone> {
         let (word, flag) = (&Apart::default(), &Apart::default());
         let (store, load) = match form {
@@ -133,11 +133,11 @@ impl Two {
         Ok(Raced { found, done, wrong, refused: 0 })
     }
 
-    /// Has both sides at it at the same time, until the near one has enough.
+    /// Runs both sides at the same time, until the near side is done.
     fn race(self, near: impl FnMut() + Send, mut far: impl FnMut() + Send) -> Result<Found, Gone> {
         let (is_up, is_over) = (AtomicBool::new(false), AtomicBool::new(false));
         let near = |life: &Life| {
-            // Relaxed, here and below: they carry nothing but themselves.
+            // Relaxed, here and below: the flags carry no other data with them.
             life.until(|| is_up.load(Ordering::Relaxed).then_some(()))?;
             let found = batches(self.clock, self.share, near);
             is_over.store(true, Ordering::Relaxed);
@@ -176,14 +176,14 @@ impl Value {
     /// 2012): the count is odd while the words change.
     fn write_between_counts(&self, number: u64) {
         self.count.store(2 * number - 1, Ordering::Relaxed);
-        // Release: no word is seen changed by who does not see the odd count.
+        // Release: a reader that sees a changed word also sees the odd count.
         fence(Ordering::Release);
         self.write(number);
-        // Release: who sees the even count sees all words.
+        // Release: a reader that sees the even count also sees all words.
         self.count.store(2 * number, Ordering::Release);
     }
 
-    /// `None` if it was written meanwhile.
+    /// `None` if the value was written meanwhile.
     fn read_between_counts(&self) -> Option<[u64; WORDS]> {
         // Acquire: pairs with the release of the even count.
         let before = self.count.load(Ordering::Acquire);
@@ -230,7 +230,7 @@ mod tests {
         }
     }
 
-    /// A machine that is busy may keep the sides from meeting: so a few times.
+    /// On a busy machine the sides may not meet, so this is tried a few times.
     #[test]
     fn what_is_wrong_is_seen() {
         let mistakes: [(Race, MistakeForm); 3] = [

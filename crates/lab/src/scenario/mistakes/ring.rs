@@ -1,6 +1,6 @@
-//! A small ring that can be built wrongly, which ours cannot: one writer, one reader, a word for
-//! each message; where its indexes lie and how an index becomes a slot are parameters. Each side
-//! keeps what it has seen of the other's index, and looks again only when the ring seems full or
+//! A small ring that can be built wrongly, unlike ours: one writer, one reader, a word for each
+//! message. The place of its indexes and the way from an index to a slot are parameters. Each side
+//! keeps the other side's index as last seen, and looks again only when the ring seems full or
 //! empty.
 
 use std::hint::spin_loop;
@@ -17,20 +17,20 @@ use crate::harness::{Found, Gone, Life, THOUSAND, batches, of_means, on_thread, 
 const BURST: u64 = 50_000;
 /// Fewest bursts of a round.
 const BURSTS_MIN: usize = 9;
-/// Slots where they are a power of two, and where not.
+/// The number of slots: one that is a power of two, and one that is not.
 const SLOTS: usize = 1024;
 const SLOTS_UNEVEN: usize = 1000;
 
-/// A word on a line of its own, and on none of its neighbour's.
+/// A word on a line of its own; the neighbouring line is not shared either.
 #[derive(Default)]
 #[repr(align(128))]
 struct Lonely(AtomicU64);
 
-/// Where the indexes lie. Both count messages, and only go up.
+/// Where the indexes are. Both count messages, and only go up.
 trait Indexes: Default + Sync {
-    /// Of the writer.
+    /// The index of the writer.
     fn tail(&self) -> &AtomicU64;
-    /// Of the reader.
+    /// The index of the reader.
     fn head(&self) -> &AtomicU64;
 }
 
@@ -69,7 +69,8 @@ impl Indexes for OnTwoLines {
 
 /// How the slot of the next message is found.
 trait Step {
-    /// Of `position`, where `slot` was that of the one before. There are `slots`.
+    /// The slot of the message at `position`; the message before had `slot`, and there are `slots`
+    /// slots.
     fn next(position: u64, slot: usize, slots: usize) -> usize;
 }
 
@@ -123,19 +124,19 @@ impl<I: Indexes> TinyRing<I> {
     }
 }
 
-/// One side of it.
+/// One side of the ring.
 struct TinyEnd<'a, I, S> {
     ring: &'a TinyRing<I>,
-    /// Messages that it has written or read, and the slot of the next.
+    /// Messages that this side has written or read, and the slot of the next one.
     position: u64,
     slot: usize,
-    /// What it has seen of the other side's position.
+    /// The other side's position as last seen.
     seen: u64,
     step: PhantomData<S>,
 }
 
 impl<I: Indexes, S: Step> TinyEnd<'_, I, S> {
-    /// Whether there was room.
+    /// Writes a message; returns whether there was room.
     #[inline(always)]
     fn push(&mut self, message: u64) -> bool {
         let TinyRing { indexes, slots } = self.ring;
@@ -146,10 +147,10 @@ impl<I: Indexes, S: Step> TinyEnd<'_, I, S> {
                 return false;
             }
         }
-        // Relaxed: the index orders it.
+        // Relaxed: the release of the index below orders it.
         slots[self.slot].store(message, Ordering::Relaxed);
         self.advance();
-        // Release: who sees the index sees the slot.
+        // Release: a reader that sees the index also sees the slot.
         indexes.tail().store(self.position, Ordering::Release);
         true
     }
@@ -164,10 +165,10 @@ impl<I: Indexes, S: Step> TinyEnd<'_, I, S> {
                 return None;
             }
         }
-        // Relaxed: the index orders it.
+        // Relaxed: the acquire of the index orders it.
         let message = slots[self.slot].load(Ordering::Relaxed);
         self.advance();
-        // Release: the slot was read before the writer may have it again.
+        // Release: the slot has been read before the writer may use it again.
         indexes.head().store(self.position, Ordering::Release);
         Some(message)
     }
@@ -190,7 +191,7 @@ impl Two {
         }
     }
 
-    /// The same by one thread: each message is written and then read.
+    /// The same in one thread: each message is written and then read.
     pub(super) fn there_and_out(self, form: MistakeForm) -> Result<Found, Gone> {
         on_thread(self.cpus.near, || match form {
             MistakeForm::Remainder => self.alone::<Divided>(SLOTS_UNEVEN),
@@ -203,7 +204,7 @@ impl Two {
         let (ring, is_over) = (TinyRing::<I>::new(slots), AtomicBool::new(false));
         let near = |life: &Life| {
             let bursts = self.bursts(ring.writer::<S>(), poll, life);
-            // Relaxed, here and below: it carries nothing but itself.
+            // Relaxed, here and below: the flag carries no other data with it.
             is_over.store(true, Ordering::Relaxed);
             bursts
         };
@@ -228,7 +229,7 @@ impl Two {
         on_threads(self.cpus, near, far)
     }
 
-    /// Bursts of messages, each until the reader has its last one.
+    /// Bursts of messages; each burst lasts until the reader has received its last message.
     fn bursts<I: Indexes, S: Step>(
         self,
         mut writer: TinyEnd<'_, I, S>,
@@ -247,7 +248,7 @@ impl Two {
             life.until(|| (head.load(Ordering::Acquire) == number).then_some(()))?;
             let ns = self.clock.ns(self.clock.ticks().wrapping_sub(before));
             if until_ns == u64::MAX {
-                // The first one waits for the reader to start, and does not count.
+                // The first burst waits for the reader to start, and does not count.
                 until_ns = now_ns() + self.share.as_nanos() as u64;
             } else {
                 means.push(ns as f64 * THOUSAND / BURST as f64);
@@ -256,7 +257,7 @@ impl Two {
         Ok(of_means(means, self.clock.step_ns() * THOUSAND / BURST as f64))
     }
 
-    /// The time between two looks, with the CPU busy; nothing is found by it.
+    /// Waits for the time between two looks, with the CPU busy; always returns `None`.
     #[cold]
     fn pause<T>(self, poll: Poll) -> Option<T> {
         let before = self.clock.ticks();
@@ -300,7 +301,7 @@ mod tests {
                 read += 1;
             }
             assert_eq!(read, written, "it is empty");
-            // So that the next time the end of the slots lies elsewhere.
+            // So that the next time the end of the slots is at another place.
             assert!(writer.push(written) && reader.pop() == Some(read));
             (written, read) = (written + 1, read + 1);
         }

@@ -6,15 +6,15 @@ use super::case::NOT_ON_X86;
 use crate::bar::{Bar, Holds};
 use crate::report::{Row, Table, Verdict};
 
-/// What a mistake must cost to matter: a quarter, as little as one run of a link may be from the
-/// next.
+/// How much a mistake must cost to matter: a quarter. Two runs of a link may differ by nearly as
+/// much.
 const MATTERS: Bar = Bar::AtLeast(1.25);
 
-/// Where it is shown that weaker orders are wrong.
+/// Where it is proved that weaker orders are wrong.
 const LOOM: &str = "RUSTFLAGS=\"--cfg loom\" CARGO_TARGET_DIR=target/loom cargo test -p sinew-link \
                     --release --lib proofs";
 
-/// Forms that are compared: mistake, the wrong one, the right one, CPUs, poll, measure.
+/// Forms that are compared: mistake, wrong form, right form, CPUs, poll, measure.
 type Pair = [&'static str; 6];
 
 const LOST: Pair = ["count", "load_store", "fetch_add", "two", "-", "thousand_operations"];
@@ -24,9 +24,9 @@ const TORN: Pair = ["value", "word_by_word", "seqlock", "two", "-", "thousand_op
 struct CostClaim {
     text: &'static str,
     theirs: &'static str,
-    /// What it is judged by, with names.
+    /// The pairs by which it is judged, with names.
     judged: &'static [(&'static str, Pair)],
-    /// What is shown beside that.
+    /// Pairs that are shown in addition.
     beside: &'static [(&'static str, Pair)],
 }
 
@@ -123,14 +123,14 @@ fn row<'a>(rows: &'a [Row], values: [&str; 4]) -> Option<&'a Row> {
     rows.iter().find(|row| row.axes.iter().map(|(_, value)| value.as_str()).eq(values))
 }
 
-/// The wrong form over the right one, round by round.
+/// The wrong form over the right form, round by round.
 fn factor(rows: &[Row], pair: Pair) -> Option<Interval> {
     let [mistake, wrong, right, cpus, poll, measure] = pair;
     let of = |form| row(rows, [mistake, form, cpus, poll])?.measure(measure);
     of(wrong)?.over(of(right)?)
 }
 
-/// How often it was done, and how often it went wrong.
+/// How many operations there were, and how many went wrong.
 fn count(row: &Row, wrong: &str) -> Option<(f64, f64)> {
     row.figure("done").zip(row.figure(wrong))
 }
@@ -140,7 +140,7 @@ fn said((done, wrong): (f64, f64), what: &str) -> String {
     format!("{wrong} of {done} {what} ({share:.3} %)")
 }
 
-/// One that goes wrong is enough: a count has no noise.
+/// One error is enough: a count has no noise.
 fn counted(rows: &[Row], claim: &str, theirs: &str, (what, pair): (&str, Pair)) -> Verdict {
     let [mistake, wrong, right, cpus, poll, _] = pair;
     let of = |form| count(row(rows, [mistake, form, cpus, poll])?, what);

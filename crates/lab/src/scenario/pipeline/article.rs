@@ -1,4 +1,4 @@
-//! The figures of the article whose claims are tested, as data, and ours beside them.
+//! The figures of the article whose claims are tested, as data, with our figures beside them.
 //!
 //! "Lock-free vs Mutex: Robot Control System IPC Performance Benchmark": four stages on four
 //! threads (`in_process`) or in four processes (`shared_memory`, `pipe`).
@@ -11,7 +11,7 @@ pub(super) struct Published {
     pub(super) period_ms: u32,
     pub(super) mean_us: f64,
     pub(super) p99_us: f64,
-    /// What it calls jitter.
+    /// The figure that the article calls jitter.
     pub(super) jitter_us: f64,
 }
 
@@ -42,7 +42,7 @@ pub(super) const PUBLISHED: [Published; 12] = [
 ];
 
 impl Published {
-    /// Our row for it.
+    /// Our row that corresponds to it.
     pub(super) fn ours<'a>(&self, rows: &'a [Row]) -> Option<&'a Row> {
         let placement = if self.transport == "in_process" { "4_threads" } else { "4_processes" };
         let (sync, wait) = match self.transport {
@@ -63,7 +63,7 @@ pub(super) fn find<'a>(rows: &'a [Row], values: &[&str]) -> Option<&'a Row> {
     rows.iter().find(is_it)
 }
 
-/// Its table beside ours.
+/// The article's table beside our figures.
 pub(super) fn table(rows: &[Row]) -> Table {
     let columns = [
         "transport",

@@ -1,6 +1,6 @@
-//! The article's claims, each with the figures that it gives and by what it is judged here. The
-//! limits leave so much room that one run judges as the next. Its tables of costs are for the
-//! scenario `sync`.
+//! The article's claims, each with its figures and with the criterion by which it is judged here.
+//! The limits leave enough room for two runs to judge alike. The article's tables of costs belong
+//! to the scenario `sync`.
 
 use sinew_figures::interval::{Interval, NEEDS_ROUNDS};
 
@@ -8,7 +8,7 @@ use super::article::{PUBLISHED, find};
 use crate::bar::{Bar, Holds};
 use crate::report::{Row, Table, Verdict};
 
-/// What claims are judged by.
+/// The rows by which claims are judged.
 pub(super) struct Evidence<'a> {
     pub(super) rows: &'a [Row],
     pub(super) cpus: usize,
@@ -18,23 +18,25 @@ pub(super) struct Evidence<'a> {
 struct Claim {
     text: &'static str,
     theirs: &'static str,
-    /// When it holds, in words.
+    /// When the claim holds, in words.
     criterion: &'static str,
-    /// Figures and judgement; `None` without the rows for it.
+    /// Returns figures and judgement; `None` if the rows for it are missing.
     judge: fn(&Evidence<'_>) -> Option<(String, Holds)>,
 }
 
 /// "About a hundred times": a third of that to three times that.
 const HUNDREDFOLD: [f64; 2] = [30.0, 300.0];
-/// "Identical", "no change": less apart than one run is from the next.
+/// "Identical", "no change": less apart than two runs are from each other.
 const SAME_MAX: f64 = 1.25;
-/// Latencies at several periods that are called the same; theirs are 1.11 apart.
+/// The most by which latencies at several periods may differ and still count as the same; in the
+/// article they differ by 1.11.
 const SAME_AT_PERIODS_MAX: f64 = 1.3;
-/// Four spinning threads, us: their 0.74 to 0.82, and twice as fast or slow for another machine.
+/// Four spinning threads, us: the article has 0.74 to 0.82; another machine may be twice as fast or
+/// as slow.
 const FOUR_SPINNING_US: [f64; 2] = [0.37, 1.64];
-/// Share of cycles past the deadline that may be the machine's doing.
+/// The share of cycles past the deadline that may be caused by the machine.
 const OVERRUNS_MAX: f64 = 0.05;
-/// Fewest cycles in which none may miss before that is as good as what they saw.
+/// The fewest cycles without a miss that are as good as what the article saw.
 const CYCLES_AS_THEIRS: u64 = 18_500;
 
 const FUSED: [&str; 5] = ["none", "fused", "-", "-", "-"];
@@ -155,13 +157,13 @@ impl<'a> Evidence<'a> {
         self.row(values, period)?.measure("cycle_latency")?.spread()
     }
 
-    /// Cycle latency of one over that of the other, round by round.
+    /// The cycle latency of one row over that of another, round by round.
     fn ratio(&self, of: &[&str; 5], over: &[&str; 5], period: &str) -> Option<Interval> {
         let latency = |values| self.row(values, period)?.measure("cycle_latency");
         latency(of)?.over(latency(over)?)
     }
 
-    /// A median in words.
+    /// A median, as text.
     fn shown(&self, values: &[&str; 5], period: &str) -> String {
         self.spread(values, period).map_or("-".into(), |ns| us(ns.median))
     }
@@ -305,14 +307,14 @@ fn periods(evidence: &Evidence<'_>) -> Option<(String, Holds)> {
         us(free_ns.median),
         us(at_1ms_ns.median)
     );
-    // The greater decides: the first alone moves across the limit from run to run.
+    // The greater one decides: the first one alone moves across the limit from run to run.
     let is_same = by_period.max(from_free) < SAME_AT_PERIODS_MAX;
     let holds = if is_same { Holds::Yes } else { Holds::No };
     let all = [threads, processes, vec![free_ns, at_1ms_ns]].concat();
     Some((ours, holds.if_firm(&all)))
 }
 
-/// What is to be reached, and whether it is.
+/// What must be reached, and whether it is.
 pub(super) fn bars(evidence: &Evidence<'_>) -> Table {
     let free = |of, over| evidence.ratio(of, over, "free");
     let token = |values| evidence.row(values, "free")?.measure("cycle_latency")?.ratio();

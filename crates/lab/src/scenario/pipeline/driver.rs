@@ -21,18 +21,18 @@ use crate::rounds::{Contender, Session};
 use crate::scenario::cycles::Cycles;
 use crate::scenario::table;
 
-/// The name that a spec of the lab has in messages.
+/// The file name of the lab's spec in messages.
 const FILE: &str = "lab pipeline";
-/// Longest pause between two looks at a run: a domain that leaves no record for 2 s is charged.
+/// Longest pause between two looks at a run: a domain that leaves no record for 2 s counts as hung.
 const LOOK: Duration = Duration::from_millis(250);
-/// Shortest one.
+/// Shortest pause between two looks at a run.
 const LOOK_MIN: Duration = Duration::from_millis(1);
-/// What starting and stopping a graph takes, about.
+/// About how long starting and stopping a graph takes.
 const START: Duration = Duration::from_millis(50);
-/// Length of a burst of free cycles: below the second of which the kernel takes 50 ms from threads
-/// that never sleep.
+/// Length of a burst of free cycles. It is shorter than a second, because in every second the
+/// kernel takes 50 ms from threads that never sleep.
 const BURST_NS: f64 = 200e6;
-/// Cycles of the first burst, which tells how long a cycle is.
+/// Cycles of the first burst, which shows how long a cycle takes.
 const FIRST_BURST: u64 = 2000;
 
 /// What all rows share.
@@ -45,7 +45,7 @@ pub(super) struct Shared<'a> {
     pub(super) refused: RefCell<BTreeSet<String>>,
 }
 
-/// How much of a row a round measures.
+/// How much of a row is measured in a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Share {
     pub(super) time: Duration,
@@ -60,7 +60,7 @@ pub(super) struct PipelineRun<'a> {
     share: Share,
     graph: RunRequest,
     all: GraphSeen,
-    /// How long a free cycle is, if that is known.
+    /// How long a free cycle takes, if that is known.
     free_cycle_ns: Option<f64>,
 }
 
@@ -77,7 +77,7 @@ impl<'a> PipelineRun<'a> {
         Ok(PipelineRun { shared, setup, share, graph, all, free_cycle_ns: None })
     }
 
-    /// What the plan decided otherwise than the row asks.
+    /// Where the plan differs from what the row asks for.
     pub(super) fn departures(&self) -> Vec<String> {
         let wait = self.setup.crossing.map(|crossing| crossing.wait);
         let mut crossing = self.graph.plan.links.iter().filter(|link| !link.fused);
@@ -92,7 +92,7 @@ impl<'a> PipelineRun<'a> {
         self.run(Pace::AsPlanned, seen)
     }
 
-    /// As many bursts as the time holds.
+    /// Runs as many bursts as the time holds.
     fn free(&mut self) -> Result<GraphSeen, String> {
         let mut round = GraphSeen::new(&self.graph.plan, self.share.warm_up, u64::MAX);
         let share_ns = self.share.time.as_nanos() as f64;
@@ -112,7 +112,7 @@ impl<'a> PipelineRun<'a> {
         Ok(round)
     }
 
-    /// From start to end.
+    /// Runs the graph once, from start to end.
     fn run(&self, pace: Pace, mut seen: GraphSeen) -> Result<GraphSeen, String> {
         let run = Run::start(RunRequest { pace, ..self.graph.clone() });
         let mut run = run.map_err(|error| format!("the graph cannot be started: {error}"))?;
@@ -142,7 +142,7 @@ impl<'a> PipelineRun<'a> {
         Ok(seen)
     }
 
-    /// Until something is due: the first cycle that counts, or the last.
+    /// How long to wait for the next event: the first cycle that counts, or the last one.
     fn pause(&self, run: &Run, seen: &GraphSeen) -> Duration {
         let period_ns = self.setup.period.ms() * 1_000_000;
         if run.started_ns() == u64::MAX {
@@ -158,7 +158,7 @@ impl<'a> PipelineRun<'a> {
     }
 
     fn notice(&self, run: &Run) {
-        // Until its first release a thread has not said what it got.
+        // Before its first release a thread has not reported which privileges it got.
         if run.started_ns() != u64::MAX {
             let missing = run.privileges().into_iter();
             let missing = missing.flat_map(|(_, asked, obtained)| obtained.missing(&asked));
@@ -213,7 +213,7 @@ fn cpu_ns(processes: &[u32]) -> u64 {
 
 /// What was seen of a graph's cycles.
 struct GraphSeen {
-    /// The thread whose cycles go around: the one that the clock releases.
+    /// The thread whose cycles go around the whole loop: the one that the clock releases.
     leader: ThreadId,
     /// Nodes of each thread of each domain.
     nodes: Vec<Vec<Vec<usize>>>,
@@ -225,7 +225,7 @@ struct GraphSeen {
     unread: u64,
     first_start_ns: u64,
     last_start_ns: u64,
-    /// For each node how often it was executed, and for how long in all.
+    /// For each node how often it was executed, and the total time.
     executions: Vec<(u64, f64)>,
     wall_ns: u64,
     cpu_ns: u64,
@@ -252,7 +252,7 @@ impl GraphSeen {
         }
     }
 
-    /// Cycles that count.
+    /// How many cycles count.
     fn n(&self) -> u64 {
         self.cycles.latency.n()
     }
@@ -292,7 +292,7 @@ impl GraphSeen {
         self.cpu_ns += other.cpu_ns;
     }
 
-    /// The single figures; those of time left and of CPU only with a period.
+    /// The single figures; those of slack and of CPU time only with a period.
     fn figures(&self, period_ms: Option<u64>) -> Vec<Figure> {
         let mut figures = Vec::new();
         let mut push = |name, unit, value| figures.push(Figure::of(name, unit, value));

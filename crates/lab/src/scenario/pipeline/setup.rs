@@ -11,13 +11,13 @@ words! {
     pub(super) enum Work {
         /// They pass on 256 bytes.
         None = "none",
-        /// Those of the arm.
+        /// The nodes of the arm.
         Real = "real",
     }
 }
 
 words! {
-    /// Where the four stages are.
+    /// Where the four stages run.
     pub(super) enum Layout {
         Fused = "fused",
         TwoThreads = "2_threads",
@@ -30,7 +30,7 @@ words! {
 words! {
     /// When the next cycle begins.
     pub(super) enum Period {
-        /// As soon as the last one is done.
+        /// As soon as the previous one is done.
         Free = "free",
         Ms1 = "1ms",
         Ms2 = "2ms",
@@ -40,7 +40,7 @@ words! {
 }
 
 impl Period {
-    /// The nominal period, ms; of a free run what its nodes are told.
+    /// The nominal period, ms; for a free run, the period that its nodes are told.
     pub(super) const fn ms(self) -> u64 {
         match self {
             Period::Free | Period::Ms1 => 1,
@@ -80,7 +80,7 @@ impl Layout {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Crossing {
     pub(super) transport: Transport,
-    /// `None` where the kernel does it.
+    /// `None` for a transport that the kernel synchronises.
     pub(super) sync: Option<Sync>,
     pub(super) wait: Wait,
 }
@@ -95,11 +95,11 @@ pub(super) struct Setup {
     pub(super) period: Period,
 }
 
-/// A value that an axis has no meaning for.
+/// The value on an axis that does not apply to the row.
 pub(super) const NO_VALUE: &str = "-";
 
 impl Setup {
-    /// All of them, in the order of the axes.
+    /// All rows, in the order of the axes.
     pub(super) fn all() -> Vec<Setup> {
         let mut all = Vec::new();
         for &work in Work::ALL {
@@ -113,7 +113,7 @@ impl Setup {
         all
     }
 
-    /// What the row is.
+    /// Its row in the report.
     pub(super) fn row(&self) -> Row {
         let crossing = self.crossing.as_ref();
         let sync = crossing.and_then(|crossing| crossing.sync);
@@ -127,7 +127,7 @@ impl Setup {
         ])
     }
 
-    /// Why it would say nothing on a machine of so many CPUs.
+    /// Why it would show nothing on a machine with this many CPUs.
     pub(super) fn obstacle(&self, cpus: usize) -> Option<String> {
         let threads = self.placement.threads();
         let spins = self.crossing.is_some_and(|crossing| crossing.wait == Wait::Spin);
@@ -142,7 +142,7 @@ impl Setup {
         Some(format!("{remark}, and a free run closes only that loop"))
     }
 
-    /// What its latency does not hold.
+    /// What its latency does not contain.
     pub(super) fn remark(&self) -> Option<&'static str> {
         (self.work == Work::Real && self.placement.threads() == 4).then_some(
             "the arm's planner gets its feedback from the EtherCAT master: drives on a separate \
@@ -172,7 +172,7 @@ impl Setup {
             Work::Real => {
                 text += &arm_nodes(
                     |node| self.domain(node),
-                    // Of the drives' frames only the newest matters.
+                    // Of the frames to and from the drives, only the newest matters.
                     |from, to| match [from, to].contains(&"drives") {
                         true => self.options(from, to, "latest"),
                         false => self.options(from, to, "queue"),
@@ -196,7 +196,7 @@ impl Setup {
         format!("process_{at}")
     }
 
-    /// The options of a link between these nodes; none if it does not cross. A reader that is held
+    /// The options of a link between these nodes; empty if it does not cross. A reader that is held
     /// up for longer than the queue lasts must not end the run: its cycles count as overruns.
     fn options(&self, from: &str, to: &str, delivery: &str) -> String {
         let crossing = self.crossing.filter(|_| self.thread(from) != self.thread(to));
@@ -229,7 +229,7 @@ impl Setup {
     }
 }
 
-/// What the links between threads may be at a placement.
+/// The options that links between threads may have in a layout.
 fn crossings(placement: Layout) -> Vec<Option<Crossing>> {
     if placement == Layout::Fused {
         return vec![None];
@@ -238,7 +238,7 @@ fn crossings(placement: Layout) -> Vec<Option<Crossing>> {
     for &(transport, _) in Transport::ALL {
         let syncs: &[Option<Sync>] = match transport {
             Transport::InProcess if placement.is_processes() => &[],
-            // Leads to a guest, and here is none.
+            // A carve-out leads to a guest, and there is none here.
             Transport::CarveOut => &[],
             Transport::InProcess | Transport::SharedMemory => {
                 &[Some(Sync::LockFree), Some(Sync::Mutex)]

@@ -1,13 +1,14 @@
-//! A stage that does nothing but its share of a pipeline: reads every byte of the message that it
-//! gets, writes every byte of the one that it gives. What is left of a cycle is the links.
+//! A stage that only does its part of a pipeline: it reads every byte of the message that it gets,
+//! and writes every byte of the message that it sends. The rest of a cycle is the cost of the
+//! links.
 
 use sinew_core::catalogue::{Kind, Parameter, ParameterType, Port, RunsIn, Signal};
 use sinew_core::{Cycle, Fault, Fresh, Io, Message, Node, NodeEntry, message};
 
 message! {
-    /// 256 bytes; whole numbers, so that nothing is checked to be finite.
+    /// 256 bytes, in integers, so that no check for finite numbers is made.
     pub struct Words {
-        /// All of them count the stages that were passed.
+        /// All words count the stages that the message has passed.
         pub words: [u64; 32],
     }
 }

@@ -7,19 +7,19 @@ use std::thread::{self, JoinHandle};
 
 use crate::harness::{Gone, stay_on};
 
-/// Threads: they leave who shares their CPU a third of it, where shares are fair.
+/// The number of threads: where shares are fair, a thread on the same CPU gets a third of it.
 const THREADS: usize = 2;
-/// Rounds between two looks at whether it is enough: some microseconds.
+/// Rounds of work between two looks at the flag: some microseconds.
 const ROUNDS: u64 = 1000;
 
-/// A load, until this is dropped.
+/// A load that runs until this is dropped.
 pub(super) struct Busy {
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<Result<(), Gone>>>,
 }
 
 impl Busy {
-    /// Begins on this CPU.
+    /// Starts a load on this CPU.
     pub(super) fn on(cpu: u32) -> Busy {
         let stop = Arc::new(AtomicBool::new(false));
         let begin = |_| {
@@ -30,9 +30,9 @@ impl Busy {
         Busy { stop, threads }
     }
 
-    /// Ends it. An error if it was not where it was to be.
+    /// Ends it. An error if it did not run on its CPU.
     pub(super) fn end(mut self) -> Result<(), String> {
-        // Relaxed: it carries nothing but itself.
+        // Relaxed: the flag carries no other data with it.
         self.stop.store(true, Ordering::Relaxed);
         self.threads.drain(..).try_for_each(|thread| {
             let ended = thread.join().unwrap_or_else(|_| Err(Gone("a load panicked".into())));
@@ -43,14 +43,14 @@ impl Busy {
 
 impl Drop for Busy {
     fn drop(&mut self) {
-        // Relaxed: as above.
+        // Relaxed: the flag carries no other data with it.
         self.stop.store(true, Ordering::Relaxed);
     }
 }
 
 fn burn(stop: &AtomicBool) {
     let mut sum = 0_u64;
-    // Relaxed: as above.
+    // Relaxed: the flag carries no other data with it.
     while !stop.load(Ordering::Relaxed) {
         (0..ROUNDS).for_each(|more| sum = black_box(sum.wrapping_add(more)));
     }

@@ -3,7 +3,7 @@
 use crate::report::{Axis, Row};
 use crate::words::words;
 
-/// What rows differ in.
+/// The axes of the rows.
 pub(super) const AXES: &[Axis] = &[
     Axis { name: "decoder", values: Decoder::WORDS },
     Axis { name: "load", values: CpuLoad::WORDS },
@@ -12,7 +12,7 @@ pub(super) const AXES: &[Axis] = &[
 words! {
     /// Where pictures are decoded.
     pub(super) enum Decoder {
-        /// Where all else is.
+        /// On the same CPU as everything else.
         OneCpu = "one_cpu",
         /// In a process on the second CPU.
         TwoCpus = "two_cpus",
@@ -24,11 +24,11 @@ words! {
 words! {
     /// What else uses the CPUs.
     pub(super) enum CpuLoad {
-        /// Nothing of ours.
+        /// Nothing that we start.
         None = "none",
         /// Threads that never sleep, on the CPU of the sound.
         Sound = "sound_cpu",
-        /// The same on that of the decoder.
+        /// The same on the CPU of the decoder.
         Decoder = "decoder_cpu",
     }
 }
@@ -44,7 +44,7 @@ const fn case(decoder: Decoder, load: CpuLoad) -> PlayerCase {
     PlayerCase { decoder, load }
 }
 
-/// All rows. With one CPU there is one place for a load.
+/// All rows. With one CPU there is only one place for a load.
 pub(super) const ROWS: &[PlayerCase] = &[
     case(Decoder::OneCpu, CpuLoad::None),
     case(Decoder::TwoCpus, CpuLoad::None),
@@ -55,7 +55,7 @@ pub(super) const ROWS: &[PlayerCase] = &[
     case(Decoder::Guest, CpuLoad::Sound),
     case(Decoder::Guest, CpuLoad::Decoder),
 ];
-/// Those of the short form.
+/// The rows of the short form.
 pub(super) const QUICK_ROWS: &[PlayerCase] = &[
     case(Decoder::OneCpu, CpuLoad::None),
     case(Decoder::TwoCpus, CpuLoad::None),
@@ -77,7 +77,7 @@ impl PlayerCase {
         row
     }
 
-    /// Whether it is one of the two that tell what a second CPU brings.
+    /// Whether it is one of the two rows that show what a second CPU gains.
     pub(super) fn is_compared(self) -> bool {
         self.load == CpuLoad::None && self.decoder != Decoder::Guest
     }

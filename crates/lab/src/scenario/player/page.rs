@@ -1,4 +1,4 @@
-//! The page of a player as this program uses it: it asks how it goes, and gives orders.
+//! The page of a player as this program uses it: it asks for the state, and gives orders.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-/// Who says nothing for so long is hung.
+/// A page that says nothing for this long hangs.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Where the page is.
+/// The address of the page.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Page(pub(super) SocketAddr);
 
-/// What the page says of a player, as far as its log does not.
+/// What the page says about a player, as far as the player's log does not.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub(super) struct PageState {
@@ -23,7 +23,7 @@ pub(super) struct PageState {
     pub(super) sound: SoundState,
 }
 
-/// The same of its sound.
+/// The same for its sound.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub(super) struct SoundState {
@@ -32,13 +32,13 @@ pub(super) struct SoundState {
 }
 
 impl Page {
-    /// How it goes.
+    /// The state of the player.
     pub(super) fn state(&self) -> Result<PageState, String> {
         let text = self.ask("GET /state", "")?;
         serde_json::from_str(&text).map_err(|error| format!("the page's state: {error}: {text}"))
     }
 
-    /// Gives an order, written as its page sends it.
+    /// Gives an order, in the form that the page sends.
     pub(super) fn order(&self, order: &str) -> Result<(), String> {
         self.ask("POST /order", order).map(drop)
     }
@@ -79,7 +79,7 @@ mod tests {
 
     use super::*;
 
-    /// What is asked of a page that gives this answer, and what comes of it.
+    /// The requests to a page that gives this answer, and the result of asking.
     fn asked(
         answer: &'static str,
         ask: impl Fn(Page) -> Result<(), String>,

@@ -1,4 +1,4 @@
-//! Plays a row once a round, and takes what was seen and heard.
+//! Plays a row once a round, and collects what was seen and heard.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -18,9 +18,9 @@ use crate::report::{Figure, Row};
 use crate::rounds::{Contender, Session};
 use crate::scenario::serving::{free_address, last_words};
 
-/// Between two looks at the page, and so how late an order may be given.
+/// Time between two looks at the page, by which an order may also be late.
 const LOOK: Duration = Duration::from_millis(50);
-/// What starting and stopping a graph takes, about.
+/// About how long starting and stopping a graph takes.
 const START: Duration = Duration::from_millis(500);
 
 /// What all rows share.
@@ -34,7 +34,7 @@ pub(super) struct PlayerBench<'a> {
 pub(super) struct Playing<'a> {
     bench: &'a PlayerBench<'a>,
     case: PlayerCase,
-    /// For how long it plays in a round, pauses apart.
+    /// How long it plays in a round, without pauses.
     share: Duration,
     all: Counts,
 }
@@ -63,7 +63,7 @@ struct Played {
 }
 
 impl<'a> Playing<'a> {
-    /// Nothing yet.
+    /// A row without anything counted yet.
     pub(super) fn new(
         bench: &'a PlayerBench<'a>,
         case: PlayerCase,
@@ -72,7 +72,7 @@ impl<'a> Playing<'a> {
         Playing { bench, case, share, all: Counts::default() }
     }
 
-    /// The CPU that the load is on.
+    /// The CPU that has the load.
     fn loaded_cpu(&self) -> Option<u32> {
         let cpus = self.bench.setup.cpus;
         match (self.case.load, self.case.decoder) {
@@ -82,7 +82,7 @@ impl<'a> Playing<'a> {
         }
     }
 
-    /// Plays it once; `None`: the user wants no more.
+    /// Plays it once; `None` if the user wants to stop.
     fn play(&self) -> Result<Option<Played>, String> {
         match fs::remove_file(setup::log()) {
             Err(error) if error.kind() != ErrorKind::NotFound => {
@@ -99,7 +99,8 @@ impl<'a> Playing<'a> {
         Ok(Some(Played { begun_ns, shown: shown::read(&text)?, given, state }))
     }
 
-    /// Runs the graph until all orders were given; when that began, and how it went.
+    /// Runs the graph until all orders were given. Returns when they began, and the state at the
+    /// end.
     fn run(&self) -> Result<Option<(u64, Given, PageState)>, String> {
         let address = free_address().map_err(|error| format!("no free port: {error}"))?;
         let graph = self.bench.setup.graph(self.case.decoder, address)?;
@@ -129,7 +130,7 @@ impl<'a> Playing<'a> {
     }
 }
 
-/// A domain that fails comes back, which nobody wants to see measured.
+/// A domain that fails comes back; the measurement would then show its restart.
 fn look_for_faults(run: &Run) -> Result<(), String> {
     let plan = run.plan();
     match run.services().into_iter().find(|it| it.last_reason.is_some()) {
@@ -183,7 +184,7 @@ fn distribution(values: &[u64]) -> Distribution {
     all
 }
 
-/// If enough lie beyond it.
+/// The 95th percentile, if enough values are beyond it.
 fn p95(values: &[u64]) -> Option<u64> {
     distribution(values).quantile(0.95)
 }
@@ -203,7 +204,7 @@ impl Counts {
         self.shown += shown.len() as u64;
         self.late += shown.iter().filter(|it| it.is_late).count() as u64;
         self.copies += shown.iter().map(|it| it.copies).sum::<u64>();
-        // Totals of the run: the last line has them all.
+        // The log has totals of the run, so the last line is enough.
         self.dropped += shown.last().map_or(0, |it| it.dropped);
         self.repeated += shown.last().map_or(0, |it| it.repeated);
         self.skipped += state.skipped;

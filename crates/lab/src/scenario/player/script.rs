@@ -1,4 +1,4 @@
-//! What who watches wants while a film is played: a jump forward, one back, and a pause.
+//! What a viewer does while a film is played: a jump forward, one back, and a pause.
 
 use std::time::{Duration, Instant};
 
@@ -6,15 +6,15 @@ use sinew_core::clock::now_ns;
 
 use super::page::{Page, PageState};
 
-/// Who shows no picture by then will show none.
+/// A player that shows no picture within this time will never show one.
 const SHOWS_WITHIN: Duration = Duration::from_secs(20);
-/// How far the jump forward leads, s; with the part of a second it ends between two pictures that
-/// stand alone.
+/// How far the jump forward leads, s. Because of the fraction, it ends between two pictures that
+/// can be decoded without others.
 const FORWARD_S: f64 = 4.3;
 /// Where the jump back leads, s.
 const BACK_TO_S: f64 = 1.3;
 
-/// Something that is wanted.
+/// A step of the script.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Step {
     Seek(f64),
@@ -26,9 +26,9 @@ enum Step {
 /// When orders were given.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Given {
-    /// To jump; the first one is number 1 in the screen's log.
+    /// When a jump was ordered; the first jump has number 1 in the screen's log.
     pub(super) seeks_ns: Vec<u64>,
-    /// To go on.
+    /// When the player was told to go on.
     pub(super) plays_ns: Vec<u64>,
 }
 
@@ -38,23 +38,23 @@ pub(super) struct Script {
     begun: Instant,
     /// When the first picture was known to be shown.
     shows: Option<Instant>,
-    /// From then on, in their order.
+    /// The steps in reverse order, each with its time after the first picture.
     steps: Vec<(Duration, Step)>,
     given: Given,
 }
 
 impl Script {
-    /// For a film that plays for so long, with a pause in it.
+    /// For a film that plays this long, with a pause in it.
     pub(super) fn new(page: Page, share: Duration, pause: Duration) -> Script {
         let mut steps = steps(share, pause);
         steps.reverse();
         Script { page, begun: Instant::now(), shows: None, steps, given: Given::default() }
     }
 
-    /// Gives the orders whose time has come. At the end: how it went.
+    /// Gives the orders that are due. At the end, returns when they were given, and the state.
     ///
     /// # Errors
-    /// No picture is shown, or an order is refused.
+    /// If no picture is shown, or an order is refused.
     pub(super) fn go_on(&mut self) -> Result<Option<(Given, PageState)>, String> {
         let Some(shows) = self.shows else {
             let state = self.page.state();
@@ -87,8 +87,8 @@ impl Script {
     }
 }
 
-/// What is wanted, and how long after the first picture: it plays for a quarter of its time before
-/// each.
+/// The steps, and how long after the first picture each is due: the film plays for a quarter of its
+/// time before each.
 fn steps(share: Duration, pause: Duration) -> Vec<(Duration, Step)> {
     let quarter = share / 4;
     vec![

@@ -1,5 +1,5 @@
-//! What is played, and by which graph: the films that a script makes, and the graphs that users run
-//! too, on the CPUs of this run.
+//! What is played, and by which graph: films that a script makes, and the same graphs that users
+//! run, on the CPUs of this run.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -21,23 +21,23 @@ use crate::harness::Cpus;
 use crate::rounds::Session;
 use crate::scenario::CannotRun;
 
-/// The name that its specs have in messages.
+/// The file name of its specs in messages.
 const FILE: &str = "lab player";
 const PLAYER: &str = include_str!("../../../../../graphs/dual_os/player.yaml");
 const PLAYER_GUEST: &str = include_str!("../../../../../graphs/dual_os/player_guest.yaml");
-/// Makes the films that these graphs name, beside itself.
+/// The script that makes the films that these graphs name, in its own folder.
 const MAKE_FILMS: &str = include_str!("../../../../../graphs/dual_os/make_films.sh");
-/// The image as the graph names it; also where it lies, seen from the top of the repository, once
-/// the steps upwards are left out.
+/// The image as the graph names it. Without the steps upwards it is also the path from the top of
+/// the repository.
 const IMAGE: &str = "../../guest/target/armv7a-none-eabi/release/player";
-/// Its name in the scenario's folder.
+/// The image's name in the scenario's folder.
 const OWN_IMAGE: &str = "guest_image";
-/// The log of the screen there.
+/// The name of the screen's log in that folder.
 const LOG: &str = "shown.csv";
-/// The node whose film is not there before it is made.
+/// The node whose film does not exist before it is made.
 const SOURCE: &str = "source";
 
-/// What the graphs of all rows are made for.
+/// What the graphs of all rows are made from.
 pub(super) struct PlayerSetup<'a> {
     pub(super) cpus: Cpus,
     pub(super) allowed: &'a [u32],
@@ -45,7 +45,8 @@ pub(super) struct PlayerSetup<'a> {
 }
 
 impl PlayerSetup<'_> {
-    /// Refuses a program that has the kinds and cannot make them, which is one without FFmpeg.
+    /// Refuses a program that has the kinds but cannot make them, which is a program without
+    /// FFmpeg.
     pub(super) fn check(&self, decoder: Decoder) -> Result<(), String> {
         let RunRequest { plan, spec, .. } = self.graph(decoder, ([127, 0, 0, 1], 1).into())?;
         let made = |at: usize| match plan.nodes[at].name.as_str() {
@@ -58,12 +59,13 @@ impl PlayerSetup<'_> {
         (0..plan.nodes.len()).try_for_each(made)
     }
 
-    /// The graph, with its page at an address.
+    /// The graph, with its page at this address.
     pub(super) fn graph(&self, decoder: Decoder, page: SocketAddr) -> Result<RunRequest, String> {
         let overrides = [
             ("screen.listen", page.to_string()),
             ("screen.log", LOG.into()),
-            // A machine with a sound device would hear the films, and differ from one without.
+            // With a sound device, the films would be audible, and such a machine would differ from
+            // one without.
             ("speaker.output", "clock".into()),
         ];
         let overrides = overrides.map(|(name, value)| (name.into(), value)).to_vec();
@@ -79,7 +81,7 @@ fn text(decoder: Decoder, Cpus { near, far }: Cpus) -> String {
         Decoder::TwoCpus => (PLAYER, far),
         Decoder::Guest => (PLAYER_GUEST, far),
     };
-    // The second one first: where it is CPU 0, both are.
+    // The second CPU is replaced first: if it is CPU 0, both places have CPU 0 then.
     let text = text.replace("cpus: [1]", &format!("cpus: [{second}]"));
     text.replace("cpus: [0]", &format!("cpus: [{near}]")).replace(IMAGE, OWN_IMAGE)
 }
@@ -89,8 +91,8 @@ pub(super) fn log() -> PathBuf {
     folder().join(LOG)
 }
 
-/// What is missing for a guest, with the image at `path` or where it is built; if nothing is, the
-/// graph of the guest finds it from now on.
+/// What is missing for a guest, with the image at `path` or where it is built. If nothing is
+/// missing, the graph of the guest finds the image from now on.
 pub(super) fn guest_lack(path: Option<&Path>) -> Option<String> {
     let board = BoardRow::of(Board::Virt);
     let path = path.unwrap_or_else(|| Path::new(IMAGE.trim_start_matches("../")));
@@ -102,7 +104,7 @@ pub(super) fn guest_lack(path: Option<&Path>) -> Option<String> {
     (board.missing)().or(linked)
 }
 
-/// Makes the films, each so long.
+/// Makes the films, each of this length.
 pub(super) fn make_films(length: Duration, session: &Session<'_>) -> Result<(), CannotRun> {
     session.progress.at("make films", Duration::ZERO, length);
     let script = folder().join("make_films.sh");

@@ -1,6 +1,7 @@
-//! What was shown: the log of a screen, and how soon sound and picture were in step again.
+//! What was shown: the log of a screen, and how soon sound and picture were in step after a jump or
+//! a pause.
 
-/// Farther from the sound than one picture lasts is not in step, ns.
+/// A picture that is farther from the sound than the time of one picture is not in step, ns.
 pub(super) const IN_STEP_NS: u64 = 40_000_000;
 
 /// A picture that was shown: a line of the log.
@@ -10,7 +11,7 @@ pub(super) struct ShownPicture {
     pub(super) serial: u32,
     /// When it was shown.
     pub(super) shown_ns: u64,
-    /// Where the sound was, less where the picture belongs; `None`: no sound was heard.
+    /// The position of the sound minus that of the picture; `None` if no sound was heard.
     pub(super) difference_ns: Option<i64>,
     /// How long it took to decode.
     pub(super) decode_ns: u64,
@@ -23,7 +24,7 @@ pub(super) struct ShownPicture {
 }
 
 impl ShownPicture {
-    /// How far it was from the sound, either way.
+    /// How far it was from the sound, in either direction.
     pub(super) fn apart_ns(&self) -> Option<u64> {
         self.difference_ns.map(i64::unsigned_abs)
     }
@@ -64,7 +65,7 @@ pub(super) fn read(text: &str) -> Result<Vec<ShownPicture>, String> {
     lines.enumerate().map(picture).collect()
 }
 
-/// A picture of its fields, in the order of [`COLUMNS`].
+/// A picture from its fields, in the order of [`COLUMNS`].
 fn picture(fields: &[&str; COLUMNS.len()]) -> Option<ShownPicture> {
     let number = |at: usize| fields[at].parse().ok();
     let difference_ns = match fields[2] {
@@ -83,8 +84,8 @@ fn picture(fields: &[&str; COLUMNS.len()]) -> Option<ShownPicture> {
     })
 }
 
-/// From `from_ns` on, how long it took until a picture was shown that follows jump `serial` and is
-/// in step; `None`: there was none.
+/// How long after `from_ns` a picture was shown that follows jump `serial` and is in step; `None`
+/// if there was none.
 pub(super) fn in_step_after(shown: &[ShownPicture], serial: u32, from_ns: u64) -> Option<u64> {
     let follows = |it: &&ShownPicture| it.serial == serial && it.shown_ns >= from_ns;
     let mut following = shown.iter().filter(follows);

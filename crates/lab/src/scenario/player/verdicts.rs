@@ -1,5 +1,5 @@
-//! The paper's figures beside ours, and whether the bars are reached. What was asked for and could
-//! not be seen counts as not reached.
+//! The paper's figures beside ours, and whether the bars are reached. A row that was requested but
+//! could not be seen counts as not reached.
 
 use sinew_figures::units::ratio;
 
@@ -10,20 +10,21 @@ use crate::scenario::beside::Judged;
 
 /// The paper's section 5.3 and figure 13: seconds before and after its improvement.
 const PUBLISHED_S: [f64; 2] = [0.019, 0.024];
-/// Sound and picture may be so far apart, ms: 95 of 100 pictures, and all of them.
+/// How far apart sound and picture may be, ms: for 95 of 100 pictures, and for all of them.
 const P95_MS_MAX: f64 = 20.0;
 const MS_MAX: f64 = 40.0;
-/// A share that is no difference: here some microseconds, far below what a timer is late.
+/// A difference up to this share counts as none: it is some microseconds here, far below the
+/// lateness of a timer.
 const SAME: f64 = 0.05;
 
-/// What is compared round by round, and its measure.
+/// What is compared round by round: its name and its measure.
 const PERCENTILES: [(&str, &str); 2] = [("P50", "av_difference"), ("P95", "av_difference_p95")];
 
 /// What is known of a row.
 enum Seen<'a> {
-    /// Nobody asked for it, or it was interrupted before.
+    /// It was not requested, or the run was interrupted before it.
     NotAsked,
-    /// It was asked for, and could not be seen to the end.
+    /// It was requested, but could not be seen to the end.
     NotShown(&'a str),
     Shown(&'a Row),
 }
@@ -64,7 +65,7 @@ pub(super) fn table(rows: &[Row]) -> Table {
     Table::of(title, columns, theirs.chain(ours).collect())
 }
 
-/// All of them.
+/// All verdicts.
 pub(super) fn of(rows: &[Row]) -> Vec<Verdict> {
     let mut verdicts = vec![the_paper()];
     verdicts.extend(PERCENTILES.map(|(name, measure)| {
@@ -99,7 +100,7 @@ pub(super) fn of(rows: &[Row]) -> Vec<Verdict> {
     verdicts
 }
 
-/// What follows from its figures alone.
+/// The verdict that follows from the paper's figures alone.
 fn the_paper() -> Verdict {
     let [before, after] = PUBLISHED_S;
     let (ratio, percent) = (after / before, (after / before - 1.0) * 100.0);
@@ -121,8 +122,8 @@ fn judged(claim: String, theirs: &str, row: Seen<'_>, judge: fn(&Row) -> Judged)
     Verdict::of(claim, theirs, found)
 }
 
-/// Whether a second CPU brings sound and picture closer: with two over with one, round by round;
-/// `loads` are those with one and with two.
+/// Whether a second CPU brings sound and picture closer together: two CPUs over one, round by
+/// round. `loads` are the loads with one CPU and with two.
 fn closer(rows: &[Row], when: &str, measure: &str, loads: [CpuLoad; 2]) -> Verdict {
     let [with_one, with_two] = loads;
     let pair = [seen(rows, Decoder::TwoCpus, with_two), seen(rows, Decoder::OneCpu, with_one)];
@@ -155,7 +156,7 @@ fn p95_at_most(row: &Row) -> Judged {
     let (most, n) = (all.max()?, all.n());
     match all.quantile(0.95) {
         Some(p95) => Some((format!("{} ms, n {n}", ms(p95)), holds(p95, P95_MS_MAX))),
-        // All of them are enough, too.
+        // If all pictures are within the limit, P95 is, too.
         None if holds(most, P95_MS_MAX) == Holds::Yes => {
             Some((format!("not known of {n} pictures; at most {} ms", ms(most)), Holds::Yes))
         }
@@ -188,7 +189,7 @@ fn all_in_time(row: &Row) -> Judged {
     Some((ours, holds))
 }
 
-/// Of all rows with this decoder.
+/// The copies of all rows with this decoder.
 fn copies(rows: &[Row], decoder: Decoder) -> Judged {
     let (mut copies, mut shown) = (0.0, None);
     for load in CpuLoad::ALL {
@@ -218,7 +219,7 @@ mod tests {
     use super::*;
     use crate::report::Figure;
 
-    /// A row whose pictures are so far from the sound in each of some rounds, us.
+    /// A row whose pictures are this far from the sound in each of some rounds, us.
     fn row(decoder: Decoder, load: CpuLoad, rounds: &[u64]) -> Row {
         let mut row = PlayerCase { decoder, load }.row();
         for us in rounds {

@@ -1,4 +1,5 @@
-//! How far a pool that finds its size is from the best fixed one, and how soon it is there.
+//! How far an automatic pool, which finds its own size, is from the best fixed one, and how soon it
+//! has found the size.
 
 use sinew_figures::Interval;
 use sinew_figures::units::time;
@@ -10,30 +11,31 @@ use crate::bar::{Bar, Holds};
 use crate::report::{Figure, Row, Table, Verdict};
 use crate::scenario::beside::Judged;
 
-/// A pool that nobody had to choose a size for may cost so much of requests a second, and of P95.
+/// The share of requests a second, and of P95, that an automatic pool may lose.
 const NEAR: f64 = 0.05;
-/// It is to be there within so many seconds, in every round: two or three changes, one a second.
+/// Within this many seconds it must have found its size, in every round: that is two or three
+/// changes, one a second.
 const SETTLED_S_MAX: f64 = 3.0;
-/// Changes are no closer than a second; that is seen to some hundredths, so often a status is
-/// looked at.
+/// Changes are at least a second apart. That is seen to some hundredths, because the status is
+/// looked at that often.
 const BETWEEN_CHANGES_S_MIN: f64 = 0.95;
 
-/// A pool that finds its size beside the best fixed one under the same load.
+/// An automatic pool beside the best fixed one under the same load.
 struct Found<'a> {
     load: PoolLoad,
     auto: &'a Row,
     best: &'a Row,
-    /// Requests a second and P95, over those of the best.
+    /// Requests a second and P95, over those of the best fixed pool.
     rate: Interval,
     p95: Interval,
 }
 
-/// Those that were measured, in the order of loads.
+/// The automatic pools that were measured, in the order of loads.
 fn found(rows: &[Row]) -> Vec<Found<'_>> {
     PoolLoad::JUDGED.into_iter().filter_map(|load| one(rows, load)).collect()
 }
 
-/// The best is the fixed size with most requests a second, by the median of its rounds.
+/// The best is the fixed size with the most requests a second, by the median of its rounds.
 fn one(rows: &[Row], load: PoolLoad) -> Option<Found<'_>> {
     let closed = [("load", load.word()), ("arrivals", "closed")];
     let is_auto = |row: &&Row| row.axis("threads") == Some(AUTO);
@@ -50,13 +52,13 @@ fn one(rows: &[Row], load: PoolLoad) -> Option<Found<'_>> {
 }
 
 impl Found<'_> {
-    /// The longest that it took to settle, s; `None` if it had not in a round.
+    /// The longest time that it took to settle, s; `None` if it did not settle in some round.
     fn settled_s(&self) -> Option<f64> {
         let longest = self.auto.measure("settling")?.distribution.max()? as f64 * 1e-9;
         (self.auto.figure("not_settled") == Some(0.0)).then_some(longest)
     }
 
-    /// What both were, in words, and whether it is near enough and there soon enough.
+    /// The figures of both, in words, and whether the pool is near enough and settled soon enough.
     fn judged(&self) -> (String, Holds) {
         let settled_s = self.settled_s();
         let settled = settled_s.map_or("not settled".into(), |s| format!("settled in {s:.1} s"));
@@ -78,7 +80,7 @@ impl Found<'_> {
     }
 }
 
-/// Writes into the rows how far they are from the best, in hundredths of it: for the plot.
+/// Writes into the rows how far they are from the best, in hundredths of the best: for the plot.
 pub(super) fn place(rows: &mut [Row]) {
     let placed: Vec<_> = found(rows)
         .iter()
@@ -235,7 +237,7 @@ mod tests {
         row
     }
 
-    /// What follows where the best of two fixed sizes takes 100 a request.
+    /// The verdicts if the best of two fixed sizes takes 100 for a request.
     fn judged(autos: &[(PoolLoad, [f64; 3])]) -> Vec<Holds> {
         let of = |&(load, auto): &(PoolLoad, [f64; 3])| {
             let fixed = [("2", [130.0, 90.0, 0.0]), ("15", [100.0, 100.0, 0.0])];

@@ -1,4 +1,5 @@
-//! What is measured: the load, how requests arrive, how many threads serve them, and whom they ask.
+//! What is measured: the load, how requests arrive, how many threads serve them, and which database
+//! they use.
 
 use std::time::Duration;
 
@@ -7,7 +8,7 @@ use super::request::{Asked, CONNECTIONS};
 use crate::report::{Axis, Row};
 use crate::words::words;
 
-/// What rows differ in.
+/// The axes of the rows.
 pub(super) const AXES: &[Axis] = &[
     Axis { name: "load", values: PoolLoad::WORDS },
     Axis { name: "arrivals", values: Arriving::WORDS },
@@ -15,21 +16,21 @@ pub(super) const AXES: &[Axis] = &[
     Axis { name: "database", values: Database::WORDS },
 ];
 
-/// Threads for work that blocks, by the words of the axis.
+/// Numbers of threads for work that blocks, as words of the axis.
 pub(super) const THREADS: &[&str] =
     &["1", "2", "4", "8", "15", "16", "32", "64", "128", "200", "400", AUTO];
-/// The pool that finds its size.
+/// The word for a pool that finds its own size.
 pub(super) const AUTO: &str = "auto";
-/// Those that the source compares.
+/// The numbers that the source compares.
 pub(super) const BEFORE: &str = "200";
 pub(super) const AFTER: &str = "15";
 
 words! {
-    /// What a request is.
+    /// What is done for a request.
     pub(super) enum PoolLoad {
         /// CPU work over a working set, and a query over ten connections.
         Query = "query",
-        /// The same over four.
+        /// The same over four connections.
         Query4 = "query_4",
         /// CPU work over a working set, and a sleep of 1 ms.
         Sleep1Ms = "sleep_1ms",
@@ -37,21 +38,21 @@ words! {
         Sleep3Ms = "sleep_3ms",
         /// CPU work over a working set.
         Cpu = "cpu",
-        /// The same units without a working set: it must show nothing of caches.
+        /// The same units without a working set: this must show no effect of caches.
         Control = "control",
-        /// One after the other, on one running graph.
+        /// Several loads one after the other, on one running graph.
         Steps = "steps",
-        /// A query that never returns, on every thread: how soon the lab is rid of that.
+        /// A query that never returns, on every thread: how soon the lab can end the graph.
         Hang = "hang",
     }
 }
 
 words! {
-    /// When requests come.
+    /// When requests arrive.
     pub(super) enum Arriving {
-        /// From 400 users, each as soon as it has its answer.
+        /// From 400 users, each of whom sends the next request when the answer is there.
         Closed = "closed",
-        /// At a fixed rate: 50 % of what 15 threads serve of the closed loop.
+        /// At a fixed rate: 50 % of the rate that 15 threads serve in the closed loop.
         Open50 = "open_50",
         /// 80 %.
         Open80 = "open_80",
@@ -61,15 +62,15 @@ words! {
 }
 
 impl PoolLoad {
-    /// The loads that a pool that finds its size is judged by.
+    /// The loads by which a pool that finds its own size is judged.
     pub(super) const JUDGED: [PoolLoad; 5] =
         [PoolLoad::Query, PoolLoad::Query4, PoolLoad::Sleep1Ms, PoolLoad::Sleep3Ms, PoolLoad::Cpu];
 
-    /// What follows what under `steps`.
+    /// The order of loads under `steps`.
     pub(super) const STEPS: [PoolLoad; 5] =
         [PoolLoad::Sleep1Ms, PoolLoad::Sleep3Ms, PoolLoad::Cpu, PoolLoad::Query, PoolLoad::Query4];
 
-    /// What each request asks for; of `steps`, some of them.
+    /// What each request asks for; for `steps`, one of its loads.
     pub(super) fn asked(self) -> Asked {
         let [ten, four] = CONNECTIONS;
         let with_set = Asked { has_set: true, ..Asked::default() };
@@ -85,14 +86,14 @@ impl PoolLoad {
         }
     }
 
-    /// Whom it asks where all is there.
+    /// The database that it uses if all are there.
     fn database(self) -> Database {
         if self.asked().connections.is_some() { Database::Postgres } else { Database::None }
     }
 }
 
 impl Arriving {
-    /// The share of the closed loop's rate; `None` of the closed loop.
+    /// The share of the closed loop's rate; `None` for the closed loop.
     pub(super) fn share(self) -> Option<f64> {
         match self {
             Arriving::Closed => None,
@@ -112,7 +113,7 @@ pub(super) struct PoolCase {
     pub(super) database: Database,
 }
 
-/// Rows of one load that arrive in one way: with so many threads each.
+/// Rows with the same load and arrivals, one for each number of threads.
 type Group = (PoolLoad, Arriving, &'static [&'static str]);
 
 const WHOLE: &[Group] = &[
@@ -128,7 +129,7 @@ const WHOLE: &[Group] = &[
     (PoolLoad::Steps, Arriving::Closed, &[AUTO]),
     (PoolLoad::Hang, Arriving::Closed, &["2"]),
 ];
-/// Those of the whole form that ask SQLite.
+/// The rows of the whole form that use SQLite.
 const WITH_SQLITE: Group = (PoolLoad::Query, Arriving::Closed, &["2", "8", AFTER, "64", BEFORE]);
 const QUICK: &[Group] = &[
     (PoolLoad::Query, Arriving::Closed, &["2", "8", AFTER, "64", BEFORE, AUTO]),
@@ -149,7 +150,7 @@ impl PoolCase {
         rows.chain(more.into_iter().flatten()).collect()
     }
 
-    /// What it is in the report.
+    /// Its row in the report.
     pub(super) fn row(&self) -> Row {
         Row::of(&[
             ("load", self.load.word()),

@@ -1,4 +1,4 @@
-//! What asks the databases: the drivers.
+//! The drivers by which the lab uses the databases.
 
 use std::path::Path;
 
@@ -8,10 +8,10 @@ use rusqlite::OpenFlags;
 use super::place::{DATABASE, FILE, PORT, Place, ROWS, USER};
 
 const QUERY: &str = "SELECT text FROM items WHERE id = $1";
-/// A day: past it nobody is left who waits for it.
+/// A query that sleeps for a day: nobody waits for it that long.
 const HANG: &str = "SELECT pg_sleep(86400)";
 
-/// Whether there are drivers in this program.
+/// Whether this program was built with drivers.
 pub(super) const BUILT: Result<(), &str> = Ok(());
 
 /// How to reach PostgreSQL over its socket in a folder.
@@ -21,14 +21,14 @@ fn config(folder: &Path) -> Config {
     config
 }
 
-/// A connection to one of them.
+/// A connection to one of the databases.
 pub(super) enum Connection {
     Postgres(Box<Client>, Statement),
     Sqlite(rusqlite::Connection),
 }
 
 impl Connection {
-    /// Opens one.
+    /// Opens a connection.
     pub(super) fn open(place: &Place) -> Result<Connection, String> {
         match place {
             Place::Postgres(folder) => {
@@ -45,7 +45,7 @@ impl Connection {
         }
     }
 
-    /// Reads the row with this key; or never comes back.
+    /// Reads the row with this key; never returns if `hangs`.
     pub(super) fn query(&mut self, id: u32, hangs: bool) -> Result<(), String> {
         match self {
             Connection::Postgres(client, _) if hangs => {
@@ -66,7 +66,7 @@ impl Connection {
     }
 }
 
-/// SQLite's file in a folder, with its table.
+/// Makes SQLite's file in a folder, with its table.
 pub(super) fn make_sqlite(folder: &Path) -> Result<Place, String> {
     let made = || -> rusqlite::Result<()> {
         let mut connection = rusqlite::Connection::open(folder.join(FILE))?;

@@ -1,5 +1,5 @@
-//! A pool of connections to a database, as services have one: who finds all of them busy waits for
-//! one, and with it its thread.
+//! A pool of connections to a database, as services have one. A request that finds all connections
+//! busy waits for one, and keeps its thread while it waits.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -13,7 +13,7 @@ pub(super) struct Connections {
     place: Place,
     max: usize,
     state: Mutex<State>,
-    /// One is free, or may be opened again.
+    /// Signalled when a connection is free, or when one may be opened again.
     freed: Condvar,
 }
 
@@ -23,13 +23,13 @@ struct State {
 }
 
 impl Connections {
-    /// At most so many.
+    /// A pool of at most this many connections.
     pub(super) fn new(place: Place, max: usize) -> Connections {
         let state = Mutex::new(State { free: Vec::new(), open: 0 });
         Connections { place, max, state, freed: Condvar::new() }
     }
 
-    /// Reads the row with this key, over a connection that is free, once there is one.
+    /// Reads the row with this key, over a free connection, as soon as there is one.
     pub(super) fn query(&self, id: u32, hangs: bool) -> Result<(), String> {
         let taken = queued_elsewhere(|| self.take());
         let asked = taken.map_or_else(|| Connection::open(&self.place), Ok).and_then(|mut it| {
@@ -42,7 +42,7 @@ impl Connections {
                 state.free.push(connection);
                 Ok(())
             }
-            // What is left on it nobody knows.
+            // After an error, the state of the connection is unknown.
             Err(why) => {
                 state.open -= 1;
                 Err(why)
@@ -53,7 +53,7 @@ impl Connections {
         answered
     }
 
-    /// Waits for a connection that is free; `None`: one may be opened.
+    /// Waits for a free connection; `None` means that one may be opened.
     fn take(&self) -> Option<Connection> {
         let mut state = self.state();
         loop {
@@ -69,7 +69,7 @@ impl Connections {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // No one can have panicked while holding it.
+        // No thread can panic while it holds the lock.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

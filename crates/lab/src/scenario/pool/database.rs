@@ -1,5 +1,5 @@
-//! The databases: a PostgreSQL server of the lab's own, in a folder for what is temporary, which
-//! ends with the lab whatever ends that; and a file of SQLite.
+//! The databases: a PostgreSQL server of the lab's own, in a temporary folder, which ends with the
+//! lab however the lab ends; and a file of SQLite.
 
 use std::os::unix::fs::chown;
 use std::os::unix::process::CommandExt;
@@ -18,17 +18,19 @@ use crate::harness::process::Killed;
 
 /// Where Debian has PostgreSQL, in a folder for each version.
 const DEBIAN: &str = "/usr/lib/postgresql";
-/// Who runs it where the lab is root, which it refuses to be: the first of them that there is.
+/// The user that runs PostgreSQL if the lab is root, because PostgreSQL refuses to be root: the
+/// first of these that exists.
 const USERS: [&str; 2] = ["postgres", "nobody"];
-/// Who does not answer by then never will.
+/// A server that does not answer within this time never will.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(20);
-/// How long it may take to end; then it is killed.
+/// How long it may take to end; after that it is killed.
 const END_MAX: Duration = Duration::from_secs(5);
-/// Between two looks whether it has come up, or ended.
+/// Time between two looks at whether it has started, or ended.
 const LOOK: Duration = Duration::from_millis(20);
-/// Its settings: nothing must survive the lab, nothing comes from elsewhere, nothing runs beside
-/// the queries, and its memory has no name outside its folder. A query that never returns keeps
-/// its connection also after who asked has been killed: there are many of them.
+/// Its settings: no data must survive the lab, no connection comes from another machine, nothing
+/// runs beside the queries, and its memory has no name outside its folder. A query that never
+/// returns keeps its connection even after the process that sent it was killed, so the server
+/// allows many connections.
 const SETTINGS: [&str; 8] = [
     "listen_addresses=",
     "fsync=off",
@@ -40,20 +42,20 @@ const SETTINGS: [&str; 8] = [
     "dynamic_shared_memory_type=mmap",
 ];
 
-/// What queries are asked from; it ends when this is dropped.
+/// A database that queries are sent to; it ends when this is dropped.
 pub(in crate::scenario) struct DatabaseServer {
     pub(super) place: Place,
-    /// Of PostgreSQL.
+    /// The process of PostgreSQL.
     process: Option<Killed>,
 }
 
 impl DatabaseServer {
-    /// A file of SQLite.
+    /// Makes a file of SQLite.
     pub(in crate::scenario) fn sqlite() -> Result<DatabaseServer, String> {
         Ok(DatabaseServer { place: client::make_sqlite(&folder())?, process: None })
     }
 
-    /// A PostgreSQL server with its table. The kernel ties it to the calling thread.
+    /// Starts a PostgreSQL server with its table. The kernel ties it to the calling thread.
     pub(in crate::scenario) fn postgres() -> Result<DatabaseServer, String> {
         client::BUILT?;
         let programs = programs().ok_or("PostgreSQL is not installed (Debian: postgresql)")?;
@@ -68,7 +70,7 @@ impl DatabaseServer {
             if let Some((user, group)) = user {
                 command.uid(user).gid(group);
             }
-            // A group of its own: what the terminal sends is for the lab.
+            // A process group of its own: signals from the terminal are for the lab.
             command.current_dir(&folder).process_group(0).stdin(Stdio::null());
             end_with_parent(&mut command);
             command
@@ -98,7 +100,7 @@ impl DatabaseServer {
         Ok(server)
     }
 
-    /// Where it is, as a graph and other programs read it.
+    /// Its URL, as a graph and other programs read it.
     pub(in crate::scenario) fn url(&self) -> String {
         self.place.url()
     }
@@ -130,7 +132,8 @@ impl DatabaseServer {
 impl Drop for DatabaseServer {
     fn drop(&mut self) {
         if let Some(process) = &self.process {
-            // Its order to end at once without waiting for who is connected; gone is as good.
+            // SIGINT orders PostgreSQL to end at once, without waiting for clients. An error means
+            // that it has ended.
             let _ = kill_process(Pid::from_child(&process.0), Signal::INT);
         }
         let begun = Instant::now();
@@ -138,7 +141,7 @@ impl Drop for DatabaseServer {
             thread::sleep(LOOK);
         }
         self.process = None;
-        // What cannot be removed is in the folder for what is temporary.
+        // What cannot be removed is in the folder for temporary files.
         let _ = match &self.place {
             Place::Postgres(folder) => fs::remove_dir_all(folder),
             Place::Sqlite(folder) => fs::remove_file(folder.join(super::place::FILE)),
@@ -162,7 +165,7 @@ fn has_both(folder: &Path) -> bool {
     ["initdb", "postgres"].iter().all(|name| folder.join(name).is_file())
 }
 
-/// User and group that PostgreSQL is to have: none but ours, unless we are root.
+/// The user and group that PostgreSQL must get; `None` unless we are root.
 fn user() -> Result<Option<(u32, u32)>, String> {
     if !geteuid().is_root() {
         return Ok(None);

@@ -1,5 +1,5 @@
-//! Runs a row: starts a graph whose pool has so many threads, puts the load on it, counts what all
-//! of that took.
+//! Runs a row: starts a graph whose pool has this many threads, puts the load on it, and measures
+//! what all of that took.
 
 use std::cell::RefCell;
 use std::io;
@@ -27,17 +27,18 @@ use crate::scenario::serving::{Serving, free_address, serve_graph};
 
 /// Users of the closed loop, and most requests under way of the open one.
 const USERS: usize = 400;
-/// Requests before anything counts: each of the most threads gets one or two.
+/// Requests before anything counts: with the largest pool, each thread gets one or two.
 const WARM_UP: u64 = 2 * USERS as u64;
-/// What a pool that finds its size has for that, before anything counts. Warming up is part of it.
+/// The time that a pool that finds its own size gets for that, before anything counts. Warming up
+/// is part of it.
 pub(super) const SETTLE: Duration = Duration::from_secs(4);
-/// How many queries that never return are sent, and how long nobody answers them: then the graph is
-/// told to stop.
+/// How many queries that never return are sent, and how long they are left unanswered before the
+/// graph is told to stop.
 const HUNG: u64 = 8;
 const HANG: Duration = Duration::from_millis(500);
-/// The name that a spec of the lab has in messages.
+/// The file name of the lab's spec in messages.
 const FILE: &str = "lab pool";
-/// What starting, warming up and stopping a graph takes, about.
+/// About how long starting, warming up and stopping a graph takes.
 const START: Duration = Duration::from_millis(600);
 /// The name of the pool's threads.
 const THREAD: &str = "blocking";
@@ -48,21 +49,22 @@ pub(super) struct PoolBench<'a> {
     pub(super) cpus: &'a [u32],
     pub(super) kinds: &'a [&'static Kind],
     pub(super) share: Duration,
-    /// CPU work of a request.
+    /// Units of CPU work of a request.
     pub(super) units: u64,
-    /// Those that rows ask.
+    /// The databases that rows use.
     pub(super) databases: Vec<(Database, DatabaseServer)>,
-    /// Requests a second of the closed loop with [`AFTER`] threads, when it was first measured: the
-    /// same rates for all rounds.
+    /// Requests a second of the closed loop with [`AFTER`] threads, as first measured, so that all
+    /// rounds have the same rates.
     pub(super) rates: RefCell<Vec<((PoolLoad, Database), f64)>>,
-    /// What was seen of load steps, in each round.
+    /// What was seen under `steps`, in each round.
     pub(super) steps: RefCell<Vec<Vec<Step>>>,
 }
 
-/// What a pool that finds its size did under a load, among others on the same graph.
+/// What a pool that finds its own size did under one load, with other loads before and after it on
+/// the same graph.
 pub(super) struct Step {
     pub(super) load: PoolLoad,
-    /// First the size at its beginning.
+    /// The sizes that were seen; the first is the size at the beginning.
     pub(super) sizes: Vec<SizeSeen>,
     /// How long it took to settle, if it did.
     pub(super) settled: Option<Duration>,
@@ -74,11 +76,11 @@ struct Served {
     took: Took,
     /// Threads of the pool at the end.
     threads: usize,
-    /// From when to when it had time to settle, ns.
+    /// From when to when it could settle, ns.
     settling: (u64, u64),
 }
 
-/// What server and database took.
+/// CPU time and switches that server and database used.
 #[derive(Clone, Copy, Debug, Default)]
 struct Took {
     user: Duration,
@@ -88,13 +90,14 @@ struct Took {
 }
 
 impl Took {
-    /// Until now.
+    /// All that was used until now.
     fn by(server: u32, database: Option<u32>) -> io::Result<Took> {
         let (user, system) = user_and_system(server)?;
         let mut all = Took { user, system, switches: Switches::of(server)?, ..Took::default() };
         if let Some(parent) = database {
             for process in [vec![parent], children(parent)?].concat() {
-                // One that has ended meanwhile did no query. To the nanosecond: each does little.
+                // A process that has ended meanwhile did no query. The time is read to the
+                // nanosecond, because each process does little.
                 all.database += cpu(process).unwrap_or_default();
             }
         }
@@ -112,7 +115,7 @@ impl Took {
 }
 
 impl PoolBench<'_> {
-    /// The graph of a row.
+    /// The spec of a row.
     fn text(&self, case: PoolCase, port: u16) -> String {
         let place = self.databases.iter().find(|(it, _)| *it == case.database);
         let folder = place.map_or(Path::new(""), |(_, server)| match &server.place {
@@ -132,8 +135,8 @@ impl PoolBench<'_> {
         )
     }
 
-    /// Runs the graph of a row as long as `work` takes, and looks at the size of its pool if that
-    /// moves.
+    /// Runs the graph of a row while `work` runs, and watches the size of its pool if the size can
+    /// change.
     fn serve<T: Send>(
         &self,
         case: PoolCase,
@@ -151,8 +154,8 @@ impl PoolBench<'_> {
         serve_graph(graph, address, &mut look, work)
     }
 
-    /// Has every thread of a row wait for a query that never returns, and tells the graph to stop.
-    /// How long that takes, ns.
+    /// Makes every thread of a row wait for a query that never returns, and tells the graph to
+    /// stop. Returns how long stopping took, ns.
     fn hang(&self, case: PoolCase) -> Result<u64, String> {
         let on = self.on(case, Arrivals::Closed);
         let told_ns = self.serve(case, &Sizes::default(), |serving| {
@@ -178,15 +181,15 @@ impl PoolBench<'_> {
     fn run(&self, case: PoolCase, arrivals: Arrivals, sizes: &Sizes) -> Result<Served, String> {
         let on = self.on(case, arrivals);
         let stop = self.session.stop;
-        // Relaxed: it carries nothing but itself.
+        // Relaxed: the flag carries no other data with it.
         let is_stopped = || stop.load(Ordering::Relaxed);
         self.serve(case, sizes, |serving| on.measure(serving, &is_stopped))
     }
 
-    /// Puts one load after the other on one graph; what its pool did.
+    /// Puts one load after the other on one graph; returns what its pool did.
     fn step(&self, case: PoolCase, sizes: &Sizes) -> Result<Vec<Step>, String> {
         let stop = self.session.stop;
-        // Relaxed: it carries nothing but itself.
+        // Relaxed: the flag carries no other data with it.
         let is_stopped = || stop.load(Ordering::Relaxed);
         let on = PoolLoad::STEPS.map(|load| self.on(PoolCase { load, ..case }, Arrivals::Closed));
         let times = self.serve(case, sizes, |serving| {
@@ -200,7 +203,7 @@ impl PoolBench<'_> {
         Ok(PoolLoad::STEPS.into_iter().zip(times).map(step).collect())
     }
 
-    /// The rate of the closed loop with as many threads as the source has after its change.
+    /// The rate of the closed loop with the number of threads that the source has after its change.
     fn rate(&self, case: PoolCase) -> Result<f64, String> {
         let key = (case.load, case.database);
         let known = self.rates.borrow().iter().find(|(it, _)| *it == key).map(|(_, rate)| *rate);
@@ -225,11 +228,11 @@ impl PoolBench<'_> {
     }
 }
 
-/// The load of a row, on the thread that makes it.
+/// The load of a row, for the thread that makes it.
 struct On {
     load: PoolLoad,
     arrivals: Arrivals,
-    /// Whether the pool finds its size.
+    /// Whether the pool finds its own size.
     settles: bool,
     units: u64,
     share: Duration,
@@ -263,7 +266,7 @@ impl On {
         Ok(Served { answered, took, threads, settling })
     }
 
-    /// Gives the pool time to find its size; from when to when, ns.
+    /// Gives the pool time to find its size; returns from when to when, ns.
     fn settle(
         &self,
         serving: &Serving,
@@ -274,7 +277,7 @@ impl On {
         Ok((from_ns, now_ns()))
     }
 
-    /// Puts the load on a server; each of its answers says how many units were done for it.
+    /// Puts the load on a server; each answer says how many units were done for it.
     fn drive(
         &self,
         serving: &Serving,
@@ -300,15 +303,15 @@ pub(super) struct PoolRun<'a> {
     all: Totals,
 }
 
-/// What all rounds found.
+/// What was found in all rounds.
 #[derive(Default)]
 struct Totals {
     answers: f64,
     time: Duration,
     took: Took,
     client: Duration,
-    /// Of a pool that finds its size: rounds in which it had not settled in time, changes while
-    /// something was measured, the least time between two changes.
+    /// For a pool that finds its own size: rounds in which it had not settled in time, changes
+    /// during a measurement, the least time between two changes.
     unsettled: u32,
     changes: u64,
     least_between: Option<Duration>,
@@ -340,7 +343,7 @@ impl<'a> PoolRun<'a> {
         }
         for (name, share) in [("latency_p95", 0.95), ("latency_p99", 0.99)] {
             let measure = row.measure_mut(name);
-            // Only as long as each round had it: rounds of two rows are compared one by one.
+            // Only if every round so far had it: rounds of two rows are compared one by one.
             if let Some(ns) = latency.quantile(share).filter(|_| measure.rounds.len() == round) {
                 measure.add_round(&Distribution::new(), ns as f64, None);
             }
@@ -360,7 +363,7 @@ impl<'a> PoolRun<'a> {
         row.figures = all.figures(*threads);
     }
 
-    /// Adds what the size of a pool that finds it did: times to settle.
+    /// Adds how the size of an automatic pool moved: times to settle.
     fn add_sizes(&mut self, row: &mut Row, settled: &[Option<Duration>], sizes: &Sizes) {
         let mut values = Distribution::new();
         for time in settled {
@@ -432,13 +435,13 @@ impl Contender for PoolRun<'_> {
             None => Arrivals::Closed,
             Some(share) => Arrivals::Every(1e9 / (share * self.bench.rate(self.case)?)),
         };
-        // A rate that was cut short is none.
+        // A rate from an interrupted measurement is not used.
         if self.bench.session.is_stopped() {
             return Ok(());
         }
         let sizes = Sizes::default();
         let served = self.bench.run(self.case, arrivals, &sizes)?;
-        // What was cut short is no round.
+        // An interrupted measurement is not a round.
         if !self.bench.session.is_stopped() {
             self.bench.learn(self.case, &served);
             self.add(row, &served);

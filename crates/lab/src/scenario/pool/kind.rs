@@ -1,4 +1,4 @@
-//! `lab_request`: the flow node whose work blocks. It does what the path of a request asks for on
+//! `lab_request`: a flow node with blocking work. It does what the path of a request asks for, on
 //! the domain's pool, and answers with the units of CPU work that it did.
 
 use std::sync::Arc;
@@ -18,20 +18,21 @@ use super::work::{done, work};
 use crate::words::words;
 
 words! {
-    /// What a query asks.
+    /// The database that a query uses.
     pub(super) enum Database {
-        /// A server of its own, over a socket.
+        /// A separate server, over a socket.
         Postgres = "postgres",
-        /// A file, in the thread that asks.
+        /// A file that is read in the calling thread.
         Sqlite = "sqlite",
         /// There are no queries.
         None = "-",
     }
 }
 
-/// Most units of a request: some minutes.
+/// Most units of a request: some minutes of work.
 const UNITS_MAX: i64 = 1 << 40;
-/// Keys are this far apart, so that all rows of the table come and two in a row are no neighbours.
+/// Keys are this far apart, so that all rows of the table are used and two keys in a row are not
+/// neighbours.
 const STRIDE: u32 = 7919;
 
 static KIND: Kind = Kind {
@@ -48,7 +49,7 @@ static KIND: Kind = Kind {
     ..FLOW
 };
 
-/// The row of the table; users do not see it.
+/// The kind's row in the table; users do not see it.
 pub(in crate::scenario) const NODE: FlowEntry = FlowEntry { kind: &KIND, make: Make::Node(make) };
 
 struct Request {
@@ -101,7 +102,7 @@ impl FlowNode for Request {
 }
 
 impl Request {
-    /// Does what is asked for on one of the threads; the units that were done.
+    /// Does what is asked for on one of the threads; returns the units that were done.
     async fn serve(&self, asked: Asked) -> Result<u64, Error> {
         let (units, pools, key) = (self.units, Arc::clone(&self.pools), Arc::clone(&self.key));
         let threads = self.threads.as_ref().ok_or_else(|| Error::new("it is not attached"))?;
@@ -111,7 +112,7 @@ impl Request {
                 thread::sleep(asked.sleep);
             }
             if let Some(max) = asked.connections {
-                // Relaxed: a number that nothing goes with.
+                // Relaxed: a number that orders nothing else.
                 let id = key.fetch_add(STRIDE, Ordering::Relaxed) % ROWS;
                 let pool = pools.iter().find(|(it, _)| *it == max);
                 let (_, pool) = pool.ok_or("a query, and there is no database")?;
@@ -119,7 +120,7 @@ impl Request {
             }
             Ok::<u64, String>(done)
         });
-        // Whoever asked is the lab itself: it may see why.
+        // The client is the lab itself, so it may see why.
         served.await?.map_err(|why| Error::new(&why).with_shown(Value::text(why)))
     }
 }

@@ -1,12 +1,12 @@
-//! What a request asks for, as its path says it: so a graph that runs can be given another load.
+//! What a request asks for, encoded in its path, so that a running graph can be given another load.
 
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// The path under which the server tells how many units it has done.
+/// The path at which the server tells how many units it has done.
 pub(super) const COUNTED: &str = "/counted";
-/// The connections that a pool of them may have.
+/// The numbers of connections that a pool may have.
 pub(super) const CONNECTIONS: [usize; 2] = [10, 4];
 
 /// What is done for a request, on a thread for work that blocks.
@@ -14,11 +14,12 @@ pub(super) const CONNECTIONS: [usize; 2] = [10, 4];
 pub(super) struct Asked {
     /// Whether the CPU work walks through the thread's working set.
     pub(super) has_set: bool,
-    /// Then it sleeps so long.
+    /// How long it then sleeps.
     pub(super) sleep: Duration,
-    /// Then it asks the database, over the pool with so many connections.
+    /// The database query after that, over the pool with this many connections; `None` for no
+    /// query.
     pub(super) connections: Option<usize>,
-    /// That query never returns.
+    /// Whether that query never returns.
     pub(super) hangs: bool,
 }
 

@@ -1,4 +1,4 @@
-//! How the size of a pool that finds it moves: what was seen of it, and when it has settled.
+//! How the size of an automatic pool moves: what was seen of it, and when it has settled.
 
 use std::cell::RefCell;
 use std::time::Duration;
@@ -6,10 +6,10 @@ use std::time::Duration;
 use sinew_core::clock::now_ns;
 use sinew_runtime::run::Run;
 
-/// A size has settled when it stays this near to its last one, or within a thread of it. The sizes
-/// of the sweep lie a factor of two apart; a quarter is half such a step.
+/// A size has settled when it stays this near to its last value, or within one thread of it. Sizes
+/// of the sweep are a factor of two apart; a quarter is half of such a step.
 const NEAR: f64 = 0.25;
-/// So long it must have stayed there, or nobody knows whether it will.
+/// It must have stayed there for this long; otherwise it is not known whether it will.
 const STILL: Duration = Duration::from_secs(1);
 
 /// A size, and since when the pool has it.
@@ -21,7 +21,7 @@ pub(super) struct SizeSeen {
     pub(super) changes: u64,
 }
 
-/// All that was seen in a run, in order.
+/// All sizes that were seen in a run, in order.
 #[derive(Default)]
 pub(super) struct Sizes(RefCell<Vec<SizeSeen>>);
 
@@ -33,14 +33,14 @@ impl Sizes {
         let (threads, changes) = (pool.threads, pool.changes);
         let mut seen = self.0.borrow_mut();
         if seen.last().is_none_or(|last| (last.threads, last.changes) != (threads, changes)) {
-            // It is told twice a second, and seen at once.
+            // The status is published twice a second, but it also says how long ago the change was.
             let ago_ms = pool.last_change.as_ref().map_or(0, |change| change.ago_ms);
             let ns = now_ns() - ago_ms * 1_000_000;
             seen.push(SizeSeen { ns, threads, changes });
         }
     }
 
-    /// The least time between two changes, if there were two.
+    /// The least time between two changes; `None` with fewer than two.
     pub(super) fn least_between(&self) -> Option<Duration> {
         least_between(&self.0.borrow())
     }
@@ -52,7 +52,7 @@ impl Sizes {
         seen.last().zip(before).map_or(0, |(last, before)| last.changes - before.changes)
     }
 
-    /// What was seen from one time to another: first the size at the beginning.
+    /// The sizes that were seen between two times; the first is the size at the beginning.
     pub(super) fn between(&self, from_ns: u64, to_ns: u64) -> Vec<SizeSeen> {
         let seen = self.0.borrow();
         let first = seen.iter().rfind(|it| it.ns <= from_ns).or(seen.first());
@@ -65,8 +65,8 @@ impl Sizes {
     }
 }
 
-/// How long after the first of these sizes the pool came near to the last one, to stay there until
-/// `to_ns`; `None` if it has not stayed for [`STILL`].
+/// How long after the first of these sizes the pool came near to the last one and stayed there
+/// until `to_ns`; `None` if it has not stayed for [`STILL`].
 pub(super) fn settled(sizes: &[SizeSeen], to_ns: u64) -> Option<Duration> {
     let (first, last) = (sizes.first()?, sizes.last()?);
     let end = f64::from(last.threads);
@@ -76,8 +76,8 @@ pub(super) fn settled(sizes: &[SizeSeen], to_ns: u64) -> Option<Duration> {
     stays.then(|| Duration::from_nanos(there.ns - first.ns))
 }
 
-/// The least time between two changes of the size; nothing with fewer than two. Changes that came
-/// between two looks are no time apart.
+/// The least time between two changes of the size; `None` with fewer than two. Changes that came
+/// between two looks have no known distance.
 fn least_between(sizes: &[SizeSeen]) -> Option<Duration> {
     let pairs = sizes.windows(2).map(|pair| (pair[0], pair[1]));
     let gaps = pairs.filter(|(before, after)| before.changes > 0 && after.changes > before.changes);

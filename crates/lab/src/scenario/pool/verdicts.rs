@@ -1,5 +1,5 @@
-//! What follows: the source's figures for 200 -> 15 threads beside ours, and which part of them is
-//! caches, which switching, which the order of a queue.
+//! The verdicts: the source's figures for 200 -> 15 threads beside ours, and how much of them is
+//! due to caches, to switching, and to the order of a queue.
 
 use sinew_figures::Interval;
 
@@ -9,16 +9,16 @@ use crate::bar::Holds;
 use crate::report::{Row, Table, Verdict};
 use crate::scenario::beside::Judged;
 
-/// The source's figures, after over before: requests a second, P95 and P99. It rounds its latencies
-/// to whole seconds, so a claim about them holds where ours fall as far or farther.
+/// The source's figures, after over before: requests a second, P95 and P99. The source rounds its
+/// latencies to whole seconds, so a claim about them holds if ours fall as far or farther.
 const TPS: f64 = 1.091;
 const P95: f64 = 1.0 / 2.0;
 const P99: f64 = 1.0 / 3.0;
-/// A share of a request's cost that says nothing of caches: stacks, buffers of the server and the
-/// kernel's own lines are a small working set that the control has too.
+/// A share of a request's cost that proves no effect of caches: stacks, buffers of the server and
+/// the kernel's own lines are a small working set that the control row has too.
 const CONTROL_MAX: f64 = 0.02;
 
-/// What a request costs: its measures, and what each is called in the table.
+/// The costs of a request: the measures of which it is the sum.
 const COSTS: [&str; 4] = ["cpu_user", "cpu_system", "cpu_database", "cpu_client"];
 
 /// The rows before and after the change, under one load.
@@ -31,7 +31,7 @@ struct Change<'a> {
 }
 
 impl Change<'_> {
-    /// A figure of each round.
+    /// A figure of each round, from these measures before and after.
     fn rounds(&self, measures: &[&str], of: impl Fn(&[f64], &[f64]) -> f64) -> Option<Interval> {
         let all = |row: &Row| -> Option<Vec<Vec<f64>>> {
             measures.iter().map(|name| Some(row.measure(name)?.rounds.clone())).collect()
@@ -55,7 +55,7 @@ impl Change<'_> {
         self.rounds(&[measure], |before, after| after[0] / before[0])
     }
 
-    /// What a request costs before over what it costs after, all processes together.
+    /// The cost of a request before, over its cost after, all processes together.
     fn cost(&self) -> Option<Interval> {
         let sum = |all: &[f64]| all.iter().sum::<f64>();
         self.rounds(&COSTS, |before, after| sum(before) / sum(after))
@@ -68,9 +68,9 @@ impl Change<'_> {
         })
     }
 
-    /// What of the fall of a latency is left when that is taken off which the throughput explains:
-    /// with so many users the mean latency is their number over requests a second (Little's law),
-    /// so the rest is who waits how long, the order of the queue.
+    /// How much of the fall of a latency remains without the part that throughput explains. With a
+    /// fixed number of users the mean latency is their number over requests a second (Little's
+    /// law). So the remainder is due to which request waits how long: the order of the queue.
     fn order(&self, measure: &str) -> Option<Interval> {
         self.rounds(&[measure, "time_per_request"], |before, after| {
             (after[0] / before[0]) * (before[1] / after[1])
@@ -102,7 +102,7 @@ fn changes(rows: &[Row]) -> Vec<Change<'_>> {
     found
 }
 
-/// The change under a load of the closed loop.
+/// The change under this load in the closed loop.
 fn closed<'a, 'r>(changes: &'a [Change<'r>], load: PoolLoad) -> Option<&'a Change<'r>> {
     changes.iter().find(|it| it.load == load && it.arriving == Arriving::Closed)
 }
@@ -175,7 +175,7 @@ pub(super) fn of(rows: &[Row]) -> Vec<Verdict> {
     ]
 }
 
-/// Whether a ratio goes where the source's does, and as far.
+/// Whether a ratio goes in the same direction as the source's, and as far.
 fn claimed(ratio: Option<Interval>, theirs: f64) -> Judged {
     let ratio = ratio?;
     let (is_right, is_reached) = match theirs > 1.0 {
@@ -191,8 +191,8 @@ fn claimed(ratio: Option<Interval>, theirs: f64) -> Judged {
     Some((ratio.to_string(), holds))
 }
 
-/// Whether more is saved of the server's own code than of the kernel for it, and nothing of that
-/// where there is no working set.
+/// Whether more is saved in the server's own code than in the kernel's work for it, and nothing is
+/// saved in the server's code if there is no working set.
 fn caches(query: Option<&Change<'_>>, control: Option<&Change<'_>>) -> Judged {
     let (query, control) = (query?, control?);
     let (tps, cost) = (query.tps()?, query.cost()?);
@@ -218,7 +218,7 @@ fn caches(query: Option<&Change<'_>>, control: Option<&Change<'_>>) -> Judged {
     Some((text, holds.if_firm(&firm)))
 }
 
-/// Whether what throughput explains of the fall of P95 is more than the order of the queue.
+/// Whether throughput explains more of the fall of P95 than the order of the queue does.
 fn tails(query: &Change<'_>) -> Judged {
     let (all, order) = (query.latency("latency_p95")?, query.order("latency_p95")?);
     let tps = query.tps()?;
@@ -230,7 +230,7 @@ fn tails(query: &Change<'_>) -> Judged {
     let holds = match () {
         () if !all.differs_from_one() => Holds::NotDistinguishable,
         () if all.low > 1.0 => Holds::No,
-        // Both are factors of the fall: the smaller one is the greater part.
+        // Both are factors of the fall: the smaller factor is the greater part.
         () if order.high < by_cost => Holds::No,
         () if order.low > by_cost => Holds::Yes,
         () => Holds::Partly,
@@ -272,7 +272,7 @@ mod tests {
         row
     }
 
-    /// What follows of a query and a control with these values before and after.
+    /// The verdicts for a query and a control with these values before and after.
     fn judged(query: [[f64; 4]; 2], control: [[f64; 4]; 2]) -> Vec<Holds> {
         let both = |load, [before, after]: [[f64; 4]; 2]| {
             [row(load, BEFORE, before), row(load, AFTER, after)]

@@ -1,39 +1,39 @@
-//! In the place of the drivers, where this program was built without.
+//! Replaces the drivers if this program was built without them.
 
 use std::path::Path;
 
 use super::place::Place;
 
-/// Whether there are drivers in this program.
+/// Whether this program was built with drivers.
 pub(super) const BUILT: Result<(), &str> = Err("this program was built without databases; build \
                                                 it with 'cargo build --release --features sql'");
 
-/// None can be.
+/// A connection, which cannot exist in this program.
 pub(super) enum Connection {}
 
 impl Connection {
-    /// Says why not.
+    /// Always fails; the error says why.
     pub(super) fn open(_: &Place) -> Result<Connection, String> {
         Err(why())
     }
 
-    /// There is none.
+    /// Never called, because no connection exists.
     pub(super) fn query(&mut self, _: u32, _: bool) -> Result<(), String> {
         match *self {}
     }
 }
 
-/// Says why not.
+/// Always fails; the error says why.
 pub(super) fn make_sqlite(_: &Path) -> Result<Place, String> {
     Err(why())
 }
 
-/// As above.
+/// Always fails; the error says why.
 pub(super) fn reach_postgres(_: &Path) -> Result<(), String> {
     Err(why())
 }
 
-/// As above.
+/// Always fails; the error says why.
 pub(super) fn make_postgres(_: &Path) -> Result<(), String> {
     Err(why())
 }

@@ -1,6 +1,6 @@
 //! The CPU work of a request: a walk through a working set in random order, with arithmetic between
-//! two steps. A thread has a set of its own, as one that serves requests has its stack, its buffers
-//! and its objects.
+//! two steps. Each thread has a set of its own, as a thread that serves requests has its stack, its
+//! buffers and its objects.
 
 use std::cell::RefCell;
 use std::hint::black_box;
@@ -9,12 +9,12 @@ use std::time::{Duration, Instant};
 
 /// Bytes of a thread's set: a few sets fit into the caches of a core together, hundreds do not.
 pub(super) const SET_BYTES: usize = 256 << 10;
-/// Words of a line of cache.
+/// Words of a cache line.
 const LINE: usize = 8;
-/// Steps of arithmetic in a unit: where the set is in a near cache they are most of its time, where
-/// it comes from memory the line is.
+/// Steps of arithmetic in a unit. If the set is in a near cache, they are most of the unit's time;
+/// if it comes from memory, loading the line is.
 const STEPS: u32 = 16;
-/// What a request is to take alone on its CPU.
+/// How long a request should take if it is alone on its CPU.
 const REQUEST: Duration = Duration::from_micros(300);
 /// Tries of the calibration, and units of each: some milliseconds.
 const TRIES: u32 = 50;
@@ -27,8 +27,9 @@ thread_local! {
     static SET: RefCell<Vec<u64>> = const { RefCell::new(Vec::new()) };
 }
 
-/// So many units; how many were done. Each reads and writes a random line of the thread's set, and
-/// which one depends on what the line before held; without a set it only computes.
+/// Does this many units; returns how many were done. Each unit reads and writes a random line of
+/// the thread's set; which line depends on the content of the line before. Without a set it only
+/// computes.
 pub(super) fn work(units: u64, has_set: bool) -> u64 {
     SET.with_borrow_mut(|set| {
         if has_set && set.is_empty() {
@@ -49,7 +50,7 @@ pub(super) fn work(units: u64, has_set: bool) -> u64 {
             done += 1;
         }
         black_box(state);
-        // Relaxed, here and below: a number that nothing goes with.
+        // Relaxed, here and below: a number that orders nothing else.
         DONE.fetch_add(done, Ordering::Relaxed);
         done
     })
@@ -63,8 +64,8 @@ pub(super) fn done() -> u64 {
     DONE.load(Ordering::Relaxed)
 }
 
-/// How many units a request has, so that with its set at hand it takes about 300 us here: by the
-/// quickest of some tries, which nobody disturbed.
+/// How many units a request needs to take about 300 us here with its set in the cache: by the
+/// quickest of some tries, which nothing disturbed.
 pub(super) fn calibrate() -> u64 {
     let tries = (0..TRIES).map(|_| {
         let begun = Instant::now();

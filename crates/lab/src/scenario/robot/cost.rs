@@ -1,4 +1,4 @@
-//! What the services took: CPU time, and what the recorder has in its files.
+//! What the services used: CPU time, and how many cycles the recorder has in its files.
 
 use std::fs;
 use std::path::Path;
@@ -11,10 +11,10 @@ use sinew_runtime::run::Run;
 use super::setup::SERVICES;
 
 /// The kernel counts in hundredths of a second (proc(5), USER_HZ), rounded from what the scheduler
-/// has measured, not from what a timer saw.
+/// has measured, not sampled by a timer.
 const UNIT: Duration = Duration::from_millis(10);
 
-/// Topic of the cycles that go around, in a recording.
+/// The topic of the core's cycles in a recording.
 const CYCLES: &str = "/control/0/cycle";
 
 /// CPU time of the services' processes at a moment.
@@ -26,12 +26,12 @@ pub(super) struct Used {
 struct Process {
     pid: u32,
     cpu: Duration,
-    /// Why the one before it ended.
+    /// Why the process before it ended.
     last_reason: Option<String>,
 }
 
 impl Used {
-    /// What they have used by now, in the order of [`SERVICES`].
+    /// The CPU time that they have used by now, in the order of [`SERVICES`].
     pub(super) fn read(run: &Run) -> Result<Used, String> {
         let status = run.status();
         let process = |name: &&str| process(&status, name);
@@ -39,7 +39,7 @@ impl Used {
         Ok(Used { at: Instant::now(), processes })
     }
 
-    /// Time since `before`, and what was used in it.
+    /// The time since `before`, and the CPU time that was used in it.
     pub(super) fn since(&self, before: &Used) -> Result<(Duration, Vec<Duration>), String> {
         let mut used = Vec::new();
         for (at, (now, before)) in self.processes.iter().zip(&before.processes).enumerate() {
@@ -69,15 +69,16 @@ fn process(status: &Status, name: &str) -> Result<Process, String> {
 fn cpu_time(pid: u32) -> Result<Duration, String> {
     let file = format!("/proc/{pid}/stat");
     let text = fs::read_to_string(&file).map_err(|error| format!("{file}: {error}"))?;
-    // The name, in brackets, may hold anything; state is what follows it, user and system time are
-    // eleven and twelve fields later.
+    // The name, in brackets, may hold anything. The state follows it; user and system time are
+    // eleven and twelve fields after the state.
     let fields = text.rsplit_once(')').map(|(_, rest)| rest.split_whitespace().collect::<Vec<_>>());
     let field = |at: usize| fields.as_ref()?.get(at)?.parse::<u32>().ok();
     let units = field(11).zip(field(12)).map(|(user, system)| user + system);
     units.map(|units| UNIT * units).ok_or_else(|| format!("{file}: '{text}' is not as expected"))
 }
 
-/// Cycles of the core in all files of a folder, as another program counts them.
+/// Cycles of the core in all files of a folder, counted by reading the files as another program
+/// would.
 pub(super) fn recorded(folder: &Path) -> Result<u64, String> {
     let wrong = |what: &dyn std::fmt::Display| format!("{}: {what}", folder.display());
     let mut cycles = 0;

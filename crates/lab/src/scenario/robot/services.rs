@@ -1,4 +1,4 @@
-//! The services beside a core, who looks on, and what all of that takes.
+//! The services beside a core, the viewers, and what all of that takes.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ use crate::report::{Figure, Row};
 use crate::rounds::Session;
 use crate::scenario::beside::Beside;
 
-/// A dashboard that has no address by then will have none.
+/// A dashboard that has no address within this time will never have one.
 const ANNOUNCED_WITHIN: Duration = Duration::from_secs(10);
 
 /// What services did, over all rounds.
@@ -25,21 +25,21 @@ pub(super) struct WatchedServices<'a> {
     measured_for: Duration,
     /// In the order of [`SERVICES`].
     cpu: [Duration; SERVICES.len()],
-    /// Motions a second that the viewer got who got the fewest, in the worst round.
+    /// Motions a second of the viewer that got the fewest, in the worst round.
     frames_hz: Option<f64>,
     cycles: u64,
     recorded: u64,
 }
 
-/// What stands beside the core while it is measured.
+/// What runs beside the core while it is measured.
 struct Watched {
     viewers: Viewers,
-    /// When it began to count: CPU time, and motions of each viewer.
+    /// CPU time, and motions of each viewer, when they began to count.
     before: Option<(Used, Vec<u64>)>,
 }
 
 impl<'a> WatchedServices<'a> {
-    /// Nothing yet.
+    /// Nothing is counted yet.
     pub(super) fn new(session: &'a Session<'a>, audience: Audience) -> WatchedServices<'a> {
         WatchedServices {
             session,
@@ -58,11 +58,13 @@ impl<'a> WatchedServices<'a> {
 impl Beside for WatchedServices<'_> {
     fn begin(&mut self) {
         (self.begun, self.watched) = (Instant::now(), None);
-        // Recordings of the round before are counted; what cannot be removed is seen as too many.
+        // The recordings of the round before have been counted. Files that cannot be removed would
+        // show as too many cycles.
         let _ = fs::remove_dir_all(folder().join(RECORDINGS));
     }
 
-    /// Lets viewers come once there is a page, and begins to count with the core.
+    /// Starts the viewers as soon as there is a page, and begins to count when the core's cycles
+    /// count.
     fn look(&mut self, run: &Run, counts: bool) -> Result<bool, String> {
         if self.audience == Audience::Nothing {
             return Ok(true);
@@ -84,7 +86,7 @@ impl Beside for WatchedServices<'_> {
         Ok(true)
     }
 
-    /// Takes what was used and seen since it counts.
+    /// Takes what was used and seen since the count began.
     fn end(&mut self, run: &Run) -> Result<(), String> {
         let Some(Watched { viewers, before }) = self.watched.take() else { return Ok(()) };
         let Some((used, frames)) = before else { return viewers.end() };
@@ -121,7 +123,7 @@ impl Beside for WatchedServices<'_> {
     }
 }
 
-/// Where the page is, once the dashboard has said it.
+/// The address of the page, as soon as the dashboard has announced it.
 fn address(run: &Run) -> Option<String> {
     let status = run.status();
     let dashboard = status.domains.into_iter().find(|domain| domain.name == "dashboard");

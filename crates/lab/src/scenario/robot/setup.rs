@@ -1,32 +1,32 @@
-//! The graphs of the rows: the core that the scenario `services` has too, and beside it the
-//! services that people see.
+//! The graphs of the rows: the same core as in the scenario `services`, and beside it the services
+//! with a user interface.
 
 use crate::scenario::services::{CORE_DOMAINS, core};
 use crate::words::words;
 
 words! {
-    /// What stands beside the core.
+    /// What runs beside the core.
     pub(super) enum Audience {
-        /// It is alone.
+        /// Nothing.
         Nothing = "nothing",
-        /// All services, and one who looks on.
+        /// All services, and one viewer.
         Services = "services",
-        /// All services, and many who look on, one of whom takes nothing.
+        /// All services, and many viewers, one of which reads nothing.
         Crowd = "services_and_50_viewers",
     }
 }
 
-/// Those who look on where there are many, the one who takes nothing among them.
+/// The number of viewers in a crowd, with the one that reads nothing.
 pub(super) const CROWD: usize = 50;
 
 /// The services, by their kinds, which are also the names of their nodes and domains.
 pub(super) const SERVICES: [&str; 4] = ["camera", "dashboard", "recorder", "monitor"];
 
-/// The folder of the recordings, in that of the scenario.
+/// The folder of the recordings, in the folder of the scenario.
 pub(super) const RECORDINGS: &str = "recordings";
 
 impl Audience {
-    /// Viewers, and how many of them take nothing.
+    /// The number of viewers, and how many of them read nothing.
     pub(super) fn viewers(self) -> (usize, usize) {
         match self {
             Audience::Nothing => (0, 0),
@@ -35,7 +35,7 @@ impl Audience {
         }
     }
 
-    /// The graph of a core with them.
+    /// The spec of a core with this audience.
     pub(super) fn text(self) -> String {
         if self == Audience::Nothing {
             return format!("name: robot\ndomains:\n{CORE_DOMAINS}nodes:\n{}", core(""));
@@ -46,7 +46,7 @@ impl Audience {
     }
 }
 
-/// As in graphs/robot/robot.yaml, but at ports that are free.
+/// As in graphs/robot/robot.yaml, but at free ports.
 const SERVICE_NODES: &str = "  - kind: camera
     domain: camera
     arm: irb120.urdf

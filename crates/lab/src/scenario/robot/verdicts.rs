@@ -1,19 +1,19 @@
-//! What follows: the bars of the services that people see, each with what was measured of it.
+//! The bars of the services with a user interface, each with what was measured of it.
 
 use super::setup::{Audience, CROWD};
 use crate::bar::Holds;
 use crate::report::Verdict;
 use crate::scenario::beside::{BesideEvidence, Judged};
 
-/// Shares of a core, in percent, that a service may take.
+/// The share of a core that a service may take, in percent.
 const CPU_PERCENT_MAX: [(&str, f64); 3] =
     [("dashboard", 15.0), ("recorder", 10.0), ("camera", 25.0)];
-/// A viewer who gets so much of what one alone gets is unharmed.
+/// A viewer that gets at least this share of the motions that a single viewer gets is unharmed.
 const UNHARMED: f64 = 0.95;
-/// Without so many recorded cycles nothing is said of loss: a minute at 1 kHz.
+/// The fewest recorded cycles for a verdict on loss: a minute at 1 kHz.
 const RECORDED_MIN: f64 = 60_000.0;
 
-/// One for each bar.
+/// One verdict for each bar.
 pub(super) fn verdicts(evidence: &BesideEvidence<'_>) -> Vec<Verdict> {
     let (one, crowd) = (Audience::Services.word(), Audience::Crowd.word());
     let many = format!("the same with {CROWD} viewers, one of which reads nothing");

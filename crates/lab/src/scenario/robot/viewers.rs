@@ -1,8 +1,8 @@
-//! Those who look on: WebSocket clients of the dashboard in this process, which do what the page
-//! does with what comes, but draw nothing. One that stalls takes nothing at all.
+//! The viewers: WebSocket clients of the dashboard in this process. They do with messages what the
+//! page does, but draw nothing. A viewer that stalls reads nothing at all.
 //!
-//! Those of a real run sit at other machines. These share the CPUs with the core, so they take as
-//! little of them as they can: one thread looks after all of them, a hundred times a second.
+//! Viewers of a real run are on other machines. These share the CPUs with the core, so they use as
+//! little CPU time as possible: one thread serves all of them, a hundred times a second.
 
 use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpStream};
@@ -21,32 +21,33 @@ use tungstenite::{Error, Message, WebSocket};
 
 /// First byte of the dashboard's messages with the arm's motion, 30 a second.
 const MOTION: u8 = 1;
-/// What the page says where the camera's picture is to be seen.
+/// The message by which the page says that the camera's picture is visible.
 const WANTS_IMAGES: &str = r#"{"do":"view","image":true}"#;
-/// Between two looks at what has come; a page draws sixty times a second.
+/// Time between two looks at what has arrived; a page draws sixty times a second.
 const LOOK: Duration = Duration::from_millis(10);
-/// Between two looks of one that stalls whether it is over.
+/// Time between two looks of a stalling viewer at whether it should end.
 const STALLS_LOOK: Duration = Duration::from_millis(100);
-/// Bytes that are read of a connection at once: a motion, a quarter of an image. The reader clears
-/// them before.
+/// Bytes that are read from a connection at once: a motion, or a quarter of an image. The reader
+/// clears them before each read.
 const READ_LEN: usize = 8 << 10;
-/// A server that says nothing for so long is hung.
+/// A server that says nothing for this long hangs.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// The dashboard closes who takes nothing for five seconds; then another one comes.
+/// The dashboard closes a viewer that reads nothing for five seconds; then another one comes.
 const STALLS_FOR: Duration = Duration::from_secs(6);
-/// What the kernel keeps for one that takes nothing, bytes: the least that it allows.
+/// The kernel's buffer for a viewer that reads nothing, bytes: the least that the kernel allows.
 const BUFFER_LEN: usize = 2048;
 
-/// Those who look on, until this is dropped.
+/// Viewers that run until this is dropped.
 pub(super) struct Viewers {
-    /// Motions that each of them got that takes them.
+    /// How many motions each viewer that reads has got.
     frames: Arc<[AtomicU64]>,
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<Result<(), String>>>,
 }
 
 impl Viewers {
-    /// So many, the last of whom take nothing, at an address as the dashboard announces it.
+    /// Starts this many viewers, the last of which read nothing, at an address as the dashboard
+    /// announces it.
     pub(super) fn start(
         address: &str,
         (count, stalled): (usize, usize),
@@ -66,15 +67,15 @@ impl Viewers {
         Ok(Viewers { frames, stop, threads })
     }
 
-    /// Motions that each viewer got so far that takes them.
+    /// How many motions each viewer that reads has got so far.
     pub(super) fn frames(&self) -> Vec<u64> {
         // Relaxed: a count that orders nothing.
         self.frames.iter().map(|frames| frames.load(Ordering::Relaxed)).collect()
     }
 
-    /// Ends them all.
+    /// Ends all viewers.
     pub(super) fn end(mut self) -> Result<(), String> {
-        // Relaxed: it carries nothing but itself.
+        // Relaxed: the flag carries no other data with it.
         self.stop.store(true, Ordering::Relaxed);
         let ends: Vec<_> = self.threads.drain(..).map(JoinHandle::join).collect();
         ends.into_iter().try_for_each(|end| end.unwrap_or_else(|_| Err("it panicked".into())))
@@ -87,13 +88,13 @@ impl Drop for Viewers {
     }
 }
 
-/// One who takes all that comes.
+/// A viewer that reads all messages.
 struct Viewer {
     socket: WebSocket<TcpStream>,
     heard: Instant,
 }
 
-/// As many as there are counts take all that comes.
+/// Runs a reading viewer for each of the counts.
 fn look(site: SocketAddr, stop: &AtomicBool, frames: &[AtomicU64]) -> Result<(), String> {
     let come = |_: &AtomicU64| Viewer::come(site);
     let mut viewers = frames.iter().map(come).collect::<Result<Vec<_>, _>>()?;
@@ -104,7 +105,7 @@ fn look(site: SocketAddr, stop: &AtomicBool, frames: &[AtomicU64]) -> Result<(),
         }
     }
     for viewer in &mut viewers {
-        // It may have closed before us.
+        // The server may have closed it before.
         let _ = viewer.socket.close(None);
     }
     Ok(())
@@ -119,7 +120,7 @@ impl Viewer {
         Ok(Viewer { socket, heard: Instant::now() })
     }
 
-    /// Takes what has come, and counts the motions among it.
+    /// Reads what has arrived, and counts the motions in it.
     fn look(&mut self) -> Result<u64, String> {
         let mut motions = 0;
         loop {
@@ -129,7 +130,7 @@ impl Viewer {
                     self.heard = Instant::now();
                 }
                 Ok(Message::Close(why)) => return Err(format!("a viewer was closed: {why:?}")),
-                // A ping is answered with the next look.
+                // A ping is answered at the next look.
                 Ok(_) => {}
                 Err(Error::Io(error)) if error.kind() == ErrorKind::WouldBlock => {
                     let is_late = self.heard.elapsed() >= PATIENCE;
@@ -141,7 +142,7 @@ impl Viewer {
     }
 }
 
-/// Comes, takes nothing until it is closed, comes again.
+/// Connects, reads nothing until it is closed, and connects again.
 fn stall(site: SocketAddr, stop: &AtomicBool) -> Result<(), String> {
     while !stop.load(Ordering::Relaxed) {
         let stream = narrow(site).map_err(|error| format!("a viewer that stalls: {error}"))?;
@@ -154,7 +155,7 @@ fn stall(site: SocketAddr, stop: &AtomicBool) -> Result<(), String> {
     Ok(())
 }
 
-/// A connection that the kernel keeps little for: the limit must be there before it opens.
+/// A connection with a small buffer in the kernel: the limit must be set before it opens.
 fn narrow(site: SocketAddr) -> rustix::io::Result<TcpStream> {
     let family = if site.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     let stream = socket(family, SocketType::STREAM, None)?;
@@ -163,7 +164,7 @@ fn narrow(site: SocketAddr) -> rustix::io::Result<TcpStream> {
     Ok(TcpStream::from(stream))
 }
 
-/// Asks for what a page is shown.
+/// Asks for everything that a page is shown.
 fn open(site: SocketAddr, stream: TcpStream) -> Result<WebSocket<TcpStream>, String> {
     let refused = |error: String| format!("the dashboard refuses a viewer: {error}");
     let limits = stream.set_read_timeout(Some(PATIENCE)).and(stream.set_nodelay(true));

@@ -1,4 +1,4 @@
-//! The services beside a core: what comes of them, and the kills from outside.
+//! The services beside a core: what they did, and kills from outside.
 
 use rustix::process::{Pid, Signal, kill_process};
 use sinew_control::status::{DomainState, EventKind};
@@ -17,12 +17,12 @@ pub(super) struct PlainServices {
     kills_max: u32,
     kills: Kills,
     restarts: u64,
-    /// Sent to the core, or tried to.
+    /// Messages that were sent to the core, or that a service tried to send.
     messages: u64,
 }
 
 impl PlainServices {
-    /// Of which so many are killed in each round.
+    /// Services of which this many are killed in each round.
     pub(super) fn new(kills_max: u32) -> PlainServices {
         PlainServices { kills_max, ..PlainServices::default() }
     }
@@ -64,15 +64,17 @@ impl Beside for PlainServices {
     }
 }
 
-/// Kills services from outside, one after the other, and measures until each is ready again.
+/// Kills services from outside, one after the other, and measures how long it takes until each is
+/// ready again.
 #[derive(Default)]
 struct Kills {
     left: u32,
-    /// Number of the newest event that was looked at.
+    /// Number of the newest event that was read.
     looked: u64,
-    /// The one that was killed, and when.
+    /// The service that was killed, and when.
     killed: Option<(String, u64)>,
-    /// From the kill to the supervisor's word that it is ready, without the policy's pause.
+    /// From the kill until the supervisor says that the service is ready, without the pause of the
+    /// restart policy.
     ready_again: Distribution,
 }
 

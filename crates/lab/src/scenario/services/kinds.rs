@@ -1,5 +1,5 @@
 //! The kinds of this scenario: a service that does one thing, good or bad, without end, and a node
-//! of the core with mailboxes for what comes from services.
+//! of the core with mailboxes for messages from services.
 
 use std::hint::black_box;
 use std::thread::park;
@@ -17,7 +17,7 @@ use crate::words::words;
 sinew_core::message! {
     /// What a service puts into a mailbox.
     pub struct Letter {
-        /// Counts them.
+        /// The number of the letter, in every word.
         pub words: [u64; 32],
     }
 }
@@ -25,13 +25,13 @@ sinew_core::message! {
 words! {
     /// What a service does.
     pub(super) enum Deed {
-        /// Reads what comes and sleeps in between.
+        /// Reads its input and sleeps in between.
         Idle = "idle",
-        /// Panics, 5 ms after it has begun.
+        /// Panics, 5 ms after it has started.
         Panic = "panic",
-        /// Sends SIGKILL to itself as soon as it begins.
+        /// Sends SIGKILL to itself as soon as it starts.
         Kill = "kill",
-        /// Never gets ready.
+        /// Never becomes ready.
         Hang = "hang",
         /// Never sleeps.
         Burn = "burn",
@@ -42,9 +42,9 @@ words! {
 
 const IN: usize = 0;
 const OUT: usize = 1;
-/// Between two looks of a service that sleeps.
+/// Time between two looks of a service that sleeps.
 const LOOK: Duration = Duration::from_millis(10);
-/// How long the one that panics lives.
+/// How long the service that panics runs.
 const LIFE: Duration = Duration::from_millis(5);
 /// Rounds of a busy loop, or letters, between two heartbeats: far below a millisecond.
 const BETWEEN_BEATS: u64 = 1000;
@@ -65,14 +65,14 @@ const fn mailbox(name: &'static str) -> Port {
     Port::input(name, "Letters of a service.", Letter::TYPE).optional()
 }
 
-/// Adds up what comes from services.
+/// Adds up the messages from services.
 static INBOX_KIND: Kind =
     Kind::new("lab_inbox", RunsIn::Realtime, &[mailbox("in_0"), mailbox("in_1"), mailbox("in_2")]);
 
-/// Rows of the tables; users do not see them.
+/// Row of the table of nodes; users do not see it.
 pub(in crate::scenario) const NODE: NodeEntry =
     NodeEntry { kind: &INBOX_KIND, make: |_| Ok(Box::new(Inbox { sum: 0 })), safe: None };
-/// As above.
+/// Row of the table of services; users do not see it.
 pub(in crate::scenario) const SERVICE: ServiceEntry = ServiceEntry { kind: &SERVICE_KIND, make };
 
 fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Service>, Fault> {

@@ -1,33 +1,33 @@
 //! A row of the scenario, and the graph that is run for it: the arm of graphs/arm in two realtime
-//! domains, and what stands beside it.
+//! domains, and services beside it.
 
 use super::kinds::Deed;
 use crate::graph::arm_nodes;
 use crate::words::words;
 
 words! {
-    /// What stands beside the core.
+    /// What runs beside the core.
     pub(super) enum Company {
-        /// It is alone.
+        /// Nothing.
         Nothing = "nothing",
-        /// Three that read a broadcast and sleep.
+        /// Three services that read a broadcast and sleep.
         Idle = "idle",
-        /// Three that fail in different ways as soon as they are back.
+        /// Three services that fail in different ways as soon as they are back.
         CrashLoop = "crash_loop",
-        /// With the first pause of the default policy after every end.
+        /// The same, with the first pause of the default policy after every end.
         CrashLoop100Ms = "crash_loop_100ms",
-        /// Three that never sleep.
+        /// Three services that never sleep.
         Burn = "burn",
-        /// Three that write to mailboxes without a pause.
+        /// Three services that write to mailboxes without a pause.
         Flood = "flood",
-        /// As idle, but one after the other is killed from outside.
+        /// As `idle`, but the services are killed from outside, one after the other.
         Killed = "killed",
     }
 }
 
-/// The pause of the services' restart policy, always the same.
+/// The pause of the services' restart policy; it is the same after every end.
 pub(super) const BACKOFF_MS: u64 = 10;
-/// That of the default policy before the first restart.
+/// The pause of the default policy before the first restart.
 const BACKOFF_MS_DEFAULT: u64 = 100;
 
 impl Company {
@@ -42,7 +42,7 @@ impl Company {
         }
     }
 
-    /// The graph of a core with them.
+    /// The spec of a core with these services.
     pub(super) fn text(self) -> String {
         let services = self.deeds();
         let mut text = "name: services\ndomains:\n".to_owned() + CORE_DOMAINS;
@@ -65,7 +65,7 @@ impl Company {
     }
 }
 
-/// The graph of services alone.
+/// The spec of services without a core.
 pub(super) fn services_alone() -> String {
     let mut text = "name: services\ndomains:\n".to_owned();
     text.extend((0..3).map(|at| domain(at, BACKOFF_MS)));
@@ -74,7 +74,7 @@ pub(super) fn services_alone() -> String {
     text
 }
 
-/// The graph that `sinew run` is started with: only with kinds that users have.
+/// The spec that `sinew run` is started with; it has only kinds that users have.
 pub(super) fn logged() -> String {
     let log = ", {name: log, port: in, delivery: broadcast, capacity: 1024}";
     let core = core(log);
@@ -84,7 +84,8 @@ pub(super) fn logged() -> String {
     )
 }
 
-/// The nodes of a core that has these listeners to what its drives report, each after a comma.
+/// The nodes of a core; `listeners` are further targets of what its drives report, each after a
+/// comma.
 pub(in crate::scenario) fn core(listeners: &str) -> String {
     arm_nodes(
         |node| if node == "drives" { "plant".into() } else { "control".into() },

@@ -1,4 +1,4 @@
-//! What the supervisor itself costs while nothing happens: CPU time, and memory.
+//! What the supervisor itself costs while nothing happens: CPU time and memory.
 
 use std::fs;
 use std::io;
@@ -17,17 +17,18 @@ use crate::harness::process::Killed;
 use crate::report::{Figure, Row};
 use crate::rounds::Contender;
 
-/// Longest sleep of a supervisor without a live view, as `sinew run` has it.
+/// Longest sleep of a supervisor without a live view, as in `sinew run`.
 const LOOK: Duration = Duration::from_secs(1);
-/// After a start, before anything counts: what happens once is not what it costs.
+/// Time after a start before anything counts: work that is done once is not part of the cost.
 const SETTLES: Duration = Duration::from_millis(1500);
-/// A program that is told to stop and does not is killed then.
+/// A program that was told to stop is killed if it has not stopped within this time.
 const STOPS_WITHIN: Duration = Duration::from_secs(15);
 
 /// A row.
 pub(super) struct Idle {
-    /// The graph of idle services and no core: then the supervisor is a thread of this process.
-    /// Else it is `sinew run --json` as a user starts it, of the arm and its log.
+    /// The graph of idle services without a core: the supervisor is then a thread of this process.
+    /// If it is `None`, the supervisor is `sinew run --json` as a user starts it, with the arm and
+    /// its log.
     services: Option<run::RunRequest>,
     share: Duration,
     cpu_ns: u64,
@@ -40,7 +41,7 @@ impl Idle {
         Idle { services, share, cpu_ns: 0, wall_ns: 0, resident_kib_max: 0 }
     }
 
-    /// CPU time and time that have gone by.
+    /// Adds CPU time, and the wall time since `since`.
     fn count(&mut self, cpu: Duration, since: Instant) {
         self.cpu_ns += cpu.as_nanos() as u64;
         self.wall_ns += since.elapsed().as_nanos() as u64;
@@ -117,7 +118,7 @@ impl Program {
         command.spawn().map(|child| Program(Killed(child)))
     }
 
-    /// CPU time of all its threads; not of the domains, which are processes of their own.
+    /// CPU time of all its threads, without the domains, which are separate processes.
     fn cpu(&mut self) -> Result<Duration, String> {
         if let Ok(Some(status)) = self.0.0.try_wait() {
             return Err(format!("'sinew run' has ended by itself, {status}"));

@@ -1,17 +1,17 @@
-//! What follows: the bars, each with what was measured of it.
+//! The verdicts on the bars, each with what was measured of it.
 
 use super::setup::Company;
 use crate::bar::Holds;
 use crate::report::{Row, Verdict};
 use crate::scenario::beside::{BesideEvidence, Judged};
 
-/// Fewest kills that say something about how long it takes to come back.
+/// Fewest kills for a verdict on how long it takes until a service is back.
 const KILLS_MIN: u64 = 30;
 const READY_MS_MAX: f64 = 300.0;
 const CPU_PERCENT_MAX: f64 = 0.1;
 const RESIDENT_MB_MAX: f64 = 10.0;
 
-/// One for each bar.
+/// One verdict for each bar.
 pub(super) fn verdicts(evidence: &BesideEvidence<'_>) -> Vec<Verdict> {
     let mut verdicts = Vec::new();
     for (beside, pause) in [(Company::CrashLoop, "10 ms"), (Company::CrashLoop100Ms, "100 ms")] {
@@ -54,7 +54,7 @@ fn back(evidence: &BesideEvidence<'_>) -> Judged {
     Some((ours, holds))
 }
 
-/// The row of the supervisor of these.
+/// The row of the supervisor that has `beside` to run.
 fn supervisor<'a>(evidence: &'a BesideEvidence<'_>, beside: &str) -> Option<&'a Row> {
     let axes = [("measured", "supervisor"), ("beside", beside)];
     evidence.rows.iter().find(|row| row.is(&axes))

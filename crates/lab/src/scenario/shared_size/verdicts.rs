@@ -1,5 +1,5 @@
 //! The paper's table beside ours, and whether its claim holds here: ratios first, round by round.
-//! What is judged by was set before the first run.
+//! The criteria were set before the first run.
 
 use sinew_figures::Interval;
 use sinew_figures::units::{ratio as in_digits, size};
@@ -10,7 +10,7 @@ use crate::harness::Access;
 use crate::report::{Measure, Row, Table, Verdict};
 use crate::scenario::jung_kim::{SIZES, published};
 
-/// The paper: better by a tenth or more at every size, as its times before over those after.
+/// The claim of the paper: at every size its times before are a tenth or more above those after.
 const BETTER: Bar = Bar::AtLeast(1.10);
 
 const COPIED_ON_ONE: SizeForm = SizeForm::of(Access::Copied, true, false);
@@ -20,7 +20,7 @@ const IN_PLACE_ON_TWO: SizeForm = SizeForm::of(Access::InPlace, true, true);
 const COPIED_DEFAULT: SizeForm = SizeForm::of(Access::Copied, false, true);
 const IN_PLACE_DEFAULT: SizeForm = SizeForm::of(Access::InPlace, false, true);
 
-/// A comparison: over what, and how it is told in a column and in a verdict.
+/// A comparison of two forms, and its names in a column and in a verdict.
 struct Pair {
     before: SizeForm,
     after: SizeForm,
@@ -28,7 +28,7 @@ struct Pair {
     claim: &'static str,
 }
 
-/// What is compared: before and after, as the paper has it.
+/// The comparisons: before and after, in the paper's sense.
 const PAIRS: [Pair; 5] = [
     Pair {
         before: COPIED_ON_ONE,
@@ -72,13 +72,13 @@ fn over(rows: &[Row], this: (SizeForm, usize), other: (SizeForm, usize)) -> Opti
     trips(rows, this.0, this.1)?.over(trips(rows, other.0, other.1)?)
 }
 
-/// All of them.
+/// All verdicts.
 pub(super) fn of(rows: &[Row]) -> Vec<Verdict> {
     let theirs = theirs();
     PAIRS.iter().map(|pair| Verdict::of(pair.claim, theirs.clone(), judge(rows, pair))).collect()
 }
 
-/// What the paper's own times say.
+/// What the paper's own times show.
 fn theirs() -> String {
     let ratios = SIZES.iter().filter_map(|&bytes| published(bytes));
     let ratios: Vec<_> = ratios.map(|(before, after)| before / after).collect();
@@ -112,7 +112,7 @@ fn judge(rows: &[Row], pair: &Pair) -> Option<(String, Holds)> {
     Some((format!("at {yes} of {count} sizes; not at {no}; {middles}"), holds))
 }
 
-/// All of them.
+/// All tables.
 pub(super) fn tables(rows: &[Row]) -> Vec<Table> {
     vec![ratios(rows), growth(rows), times(rows)]
 }

@@ -6,29 +6,29 @@ use super::case::{SwitchCase, Walk};
 
 /// Bytes of a word.
 const WORD: usize = size_of::<u64>();
-/// Bytes from a line to the next: what a random walk goes by.
+/// Bytes from one line to the next: the steps of a random walk.
 const LINE: usize = 64;
 
-/// What a side walks at every turn.
+/// The array that a side walks through at every turn.
 pub(super) struct WalkedArray {
     memory: Vec<u64>,
-    /// The first word that lies at the start of a line.
+    /// The first word that is at the start of a line.
     first: usize,
     words: usize,
     walk: Walk,
-    /// Words from one to the next.
+    /// Words from one step to the next.
     step: usize,
 }
 
 impl WalkedArray {
-    /// All of it is there and was written; `seed` decides the order of a random walk.
+    /// An array whose pages all exist and were written; `seed` decides the order of a random walk.
     pub(super) fn new(case: &SwitchCase, seed: u64) -> WalkedArray {
         let words = case.array / WORD;
         let memory = vec![1; words + LINE / WORD];
         let first = memory.as_ptr().align_offset(LINE).min(LINE / WORD);
         let step = (case.stride / WORD).max(1);
         let mut array = WalkedArray { memory, first, words, walk: case.walk, step };
-        // Pages of what was only asked for are one and the same until they are written.
+        // Pages that were allocated but not written are all the same page.
         array.words().fill(1);
         if case.walk == Walk::Random {
             array.chain(seed);
@@ -40,7 +40,7 @@ impl WalkedArray {
         &mut self.memory[self.first..self.first + self.words]
     }
 
-    /// Each line says which comes next, in one cycle through all of them.
+    /// Each line holds the number of the next one, in one cycle through all lines.
     fn chain(&mut self, seed: u64) {
         const WORDS: usize = LINE / WORD;
         let mut order: Vec<usize> = (0..self.words / WORDS).collect();
@@ -51,7 +51,7 @@ impl WalkedArray {
         }
     }
 
-    /// Once through it.
+    /// Walks once through the array.
     #[inline(never)]
     pub(super) fn walk(&mut self) {
         let (walk, step) = (self.walk, self.step);

@@ -1,5 +1,6 @@
-//! The turn: a word in shared memory says whose it is, and who has it hands it over by one way. No
-//! side polls for it but by `sched_yield`, and no wait that is ours to end lasts for ever.
+//! The turn: a word in shared memory says which side has it, and that side hands it over in one of
+//! several ways. No side polls for it except by `sched_yield`. No wait that we can end lasts for
+//! ever.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -16,34 +17,34 @@ use sinew_link::Os;
 use super::case::HandedBy;
 use crate::harness::{Gone, SILENT_NS_MAX};
 
-/// A peer that has not handed the turn over for so long is gone: [`SILENT_NS_MAX`], but by
-/// `sched_yield`, which takes the CPU from everybody meanwhile. The longest walk takes some ten
-/// milliseconds, above all else on its CPU.
+/// A peer that has not handed the turn over for this long is gone. With `sched_yield` this replaces
+/// [`SILENT_NS_MAX`], because polling takes the CPU from everybody meanwhile. The longest walk
+/// takes about ten milliseconds, at a priority above everything else on its CPU.
 const YIELD_NS_MAX: u64 = 1_000_000_000;
 /// Calls of `sched_yield` between two looks at the clock.
 const YIELDS: u32 = 256;
-/// What crosses an eventfd or a pipe.
+/// The message through an eventfd or a pipe.
 const MESSAGE: [u8; 8] = 1_u64.to_ne_bytes();
 
 /// The words that both sides share.
 #[derive(Clone, Copy)]
 #[repr(usize)]
 pub(super) enum TurnWord {
-    /// Counts turns: even, it is the near side's.
+    /// Counts turns: while it is even, the near side has the turn.
     Turn,
-    /// The far side is there.
+    /// Whether the far side has started.
     Ready,
-    /// The near side is, too: until then the far one sleeps, for by `sched_yield` it would keep the
-    /// CPU from it.
+    /// Whether the near side has started, too. Until then the far side sleeps, because with
+    /// `sched_yield` it would keep the CPU from the near side.
     Go,
-    /// The far side is to end with this turn.
+    /// Whether the far side must end with this turn.
     Stop,
-    /// When the far side got its turn, the lower and the upper half.
+    /// The time at which the far side got its turn: the lower and the upper half.
     ArrivedLow,
     ArrivedHigh,
-    /// What follows is written.
+    /// Whether the words below are written.
     Done,
-    /// Of the far side.
+    /// The counts of the far side.
     Handed,
     Switches,
     Policy,
@@ -59,25 +60,25 @@ impl TurnWords {
         &self.0.words()[word as usize]
     }
 
-    /// What stands there.
+    /// The value of a word.
     pub(super) fn get(&self, word: TurnWord) -> u32 {
-        // Acquire: what the other side wrote before it wrote this is seen.
+        // Acquire: whatever the other side wrote before this word is seen, too.
         self.at(word).load(Ordering::Acquire)
     }
 
-    /// Writes it.
+    /// Sets a word.
     pub(super) fn set(&self, word: TurnWord, value: u32) {
-        // Release: what was written before is seen by who sees this.
+        // Release: a side that sees this value also sees whatever was written before it.
         self.at(word).store(value, Ordering::Release);
     }
 
-    /// Writes 1 and wakes who waits for it.
+    /// Writes 1 and wakes the side that waits for the word.
     pub(super) fn say(&self, word: TurnWord) {
         self.set(word, 1);
         Kernel.futex_wake(self.at(word));
     }
 
-    /// Sleeps until somebody [`say`](TurnWords::say)s it.
+    /// Sleeps until the other side [`say`](TurnWords::say)s this word.
     pub(super) fn hear(&self, word: TurnWord) -> Result<(), Gone> {
         self.sleep_until(word, |value| value == 1)
     }
@@ -103,29 +104,30 @@ fn silent(ns: u64) -> Gone {
     Gone(format!("the other side did nothing for {} s", ns / 1_000_000_000))
 }
 
-/// The means of one side.
+/// How one side hands the turn over.
 enum Means {
     Yield,
     Futex,
-    /// Eventfds or pipes: a message comes out of one and goes into the other.
+    /// Eventfds or pipes: messages arrive from one and are sent to the other.
     Files {
         from: File,
         to: File,
     },
 }
 
-/// One side's hold on the turn.
+/// One side's access to the turn.
 pub(super) struct Baton {
     words: TurnWords,
     /// 0 for the near side, 1 for the far one.
     side: u32,
     means: Means,
-    /// Times that it gave the CPU away or was to: every turn that it handed over, and by
-    /// `sched_yield` every call, also one after which the turn was not back.
+    /// How often it gave the CPU away, or should have: once for every turn that it handed over.
+    /// With `sched_yield` every call counts, even if the turn was not back after it.
     pub(super) handed: u64,
 }
 
-/// The descriptors of both sides, near and far: what each gets messages from, and sends them to.
+/// The descriptors of both sides, near and far: the one from which a side gets messages, and the
+/// one to which it sends them.
 pub(super) fn open(by: HandedBy) -> io::Result<[Vec<OwnedFd>; 2]> {
     if matches!(by, HandedBy::Yield | HandedBy::Futex) {
         return Ok([vec![], vec![]]);
@@ -134,7 +136,7 @@ pub(super) fn open(by: HandedBy) -> io::Result<[Vec<OwnedFd>; 2]> {
     Ok([vec![back_end, there], vec![there_end, back]])
 }
 
-/// What is read from, and what is written to.
+/// The descriptor to read from, and the one to write to.
 fn way(by: HandedBy) -> io::Result<(OwnedFd, OwnedFd)> {
     if by == HandedBy::Eventfd {
         let bell = eventfd(0, EventfdFlags::CLOEXEC)?;
@@ -145,7 +147,7 @@ fn way(by: HandedBy) -> io::Result<(OwnedFd, OwnedFd)> {
 }
 
 impl Baton {
-    /// With the descriptors of this side.
+    /// The turn of one side, with its descriptors.
     pub(super) fn new(
         by: HandedBy,
         words: TurnWords,
@@ -228,14 +230,14 @@ fn broken(error: io::Error) -> Gone {
     Gone(format!("the turn cannot be handed over: {error}"))
 }
 
-/// The calls of a turn with nobody to hand it over to: what of a turn is no switch.
+/// The calls of a turn without a partner: the part of a turn that is no switch.
 pub(super) enum CallsAlone {
     Futex(AtomicU32),
     Files { from: File, to: File },
 }
 
 impl CallsAlone {
-    /// `None` for `sched_yield`: with nobody beside it, it is another call.
+    /// `None` for `sched_yield`: without another thread on the CPU, it does something else.
     pub(super) fn new(by: HandedBy) -> Result<Option<CallsAlone>, Gone> {
         Ok(match by {
             HandedBy::Yield => None,
@@ -247,12 +249,12 @@ impl CallsAlone {
         })
     }
 
-    /// Once.
+    /// Makes the calls once.
     pub(super) fn call(&mut self) -> Result<(), Gone> {
         match self {
             CallsAlone::Futex(word) => {
                 Kernel.futex_wake(word);
-                // Another value than expected: the kernel looks, and comes back.
+                // The value is not the expected one: the kernel compares it and returns.
                 Kernel.futex_wait(word, 1, SILENT_NS_MAX);
                 Ok(())
             }

@@ -1,4 +1,5 @@
-//! What is measured: how the turn is handed over, between whom, and what each side walks.
+//! What is measured: how the turn is handed over, between which sides, and what each side walks
+//! through.
 
 use crate::harness::Placement;
 use crate::report::{Axis, Row};
@@ -25,12 +26,12 @@ words! {
         Read = "read",
         /// Adds one to every word.
         Modify = "modify",
-        /// Reads one word of every line, each of which says where the next one is.
+        /// Reads one word of every line, which says where the next line is.
         Random = "random",
     }
 }
 
-/// Sizes of an array, by word and in bytes.
+/// Sizes of an array, as a word and in bytes.
 pub(super) const ARRAYS: [(&str, usize); 8] = [
     ("0", 0),
     ("32K", 32 << 10),
@@ -42,10 +43,11 @@ pub(super) const ARRAYS: [(&str, usize); 8] = [
     ("8M", 8 << 20),
 ];
 
-/// Bytes from one word that is walked to the next; all words are walked, in so many passes.
+/// Bytes from one step of the walk to the next. All words are read, in as many passes as that
+/// needs.
 pub(super) const STRIDES: [usize; 5] = [8, 64, 128, 512, 4096];
 
-/// What rows differ in. `perf` and `lat_ctx` are the programs of others, by a pipe, too.
+/// The axes of the rows. `perf` and `lat_ctx` are programs of others, which also use a pipe.
 pub(super) const AXES: &[Axis] = &[
     Axis { name: "by", values: &["yield", "futex", "eventfd", "pipe", "perf", "lat_ctx"] },
     Axis { name: "between", values: Placement::WORDS },
@@ -61,13 +63,13 @@ pub(super) struct SwitchCase {
     pub(super) between: Placement,
     /// Bytes of the array of each side.
     pub(super) array: usize,
-    /// Of no meaning without an array.
+    /// Has no meaning without an array.
     pub(super) walk: Walk,
-    /// The same; a random walk has none either.
+    /// Has no meaning without an array, or for a random walk.
     pub(super) stride: usize,
 }
 
-/// As the source does it: two processes and a pipe, and words in a row.
+/// As in the source: two processes and a pipe, and consecutive words.
 pub(super) const SOURCE: SwitchCase = SwitchCase {
     by: HandedBy::Pipe,
     between: Placement::Processes,
@@ -77,7 +79,7 @@ pub(super) const SOURCE: SwitchCase = SwitchCase {
 };
 
 impl SwitchCase {
-    /// What it is in the report.
+    /// Its row in the report.
     pub(super) fn row(&self) -> Row {
         let array = word_of(self.array);
         let mut axes = vec![("by", self.by.word()), ("between", self.between.word())];
@@ -92,13 +94,13 @@ impl SwitchCase {
         Row::of(&axes)
     }
 
-    /// In words, for another process.
+    /// As text, for another process.
     pub(super) fn to_text(self) -> String {
         let SwitchCase { by, between, array, walk, stride } = self;
         format!("{} {} {array} {} {stride}", by.word(), between.word(), walk.word())
     }
 
-    /// The case of such words.
+    /// The case of such a text.
     pub(super) fn parse(words: &[&str]) -> Option<SwitchCase> {
         let [by, between, array, walk, stride] = words else { return None };
         Some(SwitchCase {
@@ -116,7 +118,7 @@ pub(super) fn word_of(bytes: usize) -> &'static str {
     ARRAYS.iter().find(|(_, size)| *size == bytes).map_or("-", |(word, _)| word)
 }
 
-/// All that there is.
+/// All cases.
 pub(super) fn all() -> Vec<SwitchCase> {
     let mut cases = direct();
     for &by in HandedBy::ALL {
@@ -134,7 +136,8 @@ pub(super) fn all() -> Vec<SwitchCase> {
     cases
 }
 
-/// The short form: what the verdicts need, by a pipe between processes, and every way directly.
+/// The short form: what the verdicts need, by a pipe between processes, and every way without an
+/// array.
 pub(super) fn quick() -> Vec<SwitchCase> {
     const STEPS: [usize; 2] = [512 << 10, 2 << 20];
     let mut cases = direct();
@@ -165,7 +168,8 @@ mod tests {
     #[test]
     fn every_row_stands_on_the_axes_and_none_twice() {
         let cases = all();
-        // Four ways between two; seven sizes, two walks of five strides and the random one.
+        // Four ways, each between threads and between processes; seven sizes; two walks of five
+        // strides each and the random one.
         assert_eq!(cases.len(), 8 * (1 + 7 * (2 * 5 + 1)));
         let rows: Vec<_> = cases.iter().map(SwitchCase::row).collect();
         for (name, value) in rows.iter().flat_map(|row| &row.axes) {

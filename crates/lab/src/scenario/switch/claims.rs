@@ -1,5 +1,6 @@
-//! The figures of the source beside ours, and whether its claims hold here: with its figures, and
-//! by the size of this machine's own second cache. What is judged by was set before the first run.
+//! The figures of the source beside ours, and whether its claims hold here: with the source's
+//! figures, and by the size of this machine's own second-level cache. The criteria were set before
+//! the first run.
 
 use sinew_figures::Interval;
 use sinew_figures::units::{ratio as in_digits, size};
@@ -11,28 +12,29 @@ use crate::bar::{Bar, Holds};
 use crate::harness::Placement;
 use crate::report::{Measure, Row, Table, Verdict};
 
-/// Li, Ding, Shen 2007 as the source gives them, us: of a switch that finds no array.
+/// Li, Ding, Shen 2007 as the source gives them, us: a switch without an array.
 const DIRECT_US: f64 = 3.8;
-/// In all, of arrays up to [`SMALL_BYTES`].
+/// The total cost for arrays up to [`SMALL_BYTES`].
 const SMALL_US: (f64, f64) = (4.0, 8.0);
 const SMALL_BYTES: usize = 200_000;
-/// In all, from 256 to 512 KB.
+/// The total cost from 256 to 512 KB.
 const LARGE_US: (f64, f64) = (38.6, 203.2);
 const LARGE: [usize; 2] = [256 << 10, 512 << 10];
-/// The mean of strides of 8 and of 128 bytes, at one size that it does not name.
+/// The mean for strides of 8 and of 128 bytes, at one size that the source does not name.
 const STRIDES_US: [f64; 2] = [116.5, 825.3];
-/// The second cache of its machine.
+/// The second-level cache of the source's machine.
 const ITS_L2: usize = 512 << 10;
 
-/// Theirs is a machine of 2007: a time that is half or twice theirs is like it.
+/// The source's machine is of 2007: a time from half to twice the source's counts as like it.
 const LIKE: f64 = 2.0;
-/// What it calls small costs at most so many times what no array costs: 8 to 3.8 us.
+/// What the source calls small costs at most this many times as much as no array: 8 to 3.8 us.
 const STAYS: Bar = Bar::AtMost(SMALL_US.1 / DIRECT_US);
-/// From the most that a small array costs to the least of a large one: a jump.
+/// From the most that a small array costs to the least that a large one costs: a jump.
 const JUMP: f64 = LARGE_US.0 / SMALL_US.1;
-/// Half of what its stride of 128 costs more than that of 8, as half is like it.
+/// The source's ratio of the cost with stride 128 to that with stride 8, halved, because half of it
+/// still counts as like it.
 const STRIDE_JUMP: f64 = STRIDES_US[1] / STRIDES_US[0] / LIKE;
-/// The programs of others do other things between two switches: a quarter is agreement.
+/// The programs of others do other work between two switches, so a quarter counts as agreement.
 const AGREES: Bar = Bar::Within(0.25);
 
 /// A row that was measured, and in which every turn was a switch.
@@ -45,47 +47,48 @@ fn measure<'a>(rows: &'a [Row], case: &SwitchCase, name: &str) -> Option<&'a Mea
     proven(rows, case)?.measure(name)
 }
 
-/// Round by round.
+/// The differences, round by round.
 fn less(this: &[f64], other: &[f64]) -> Vec<f64> {
     this.iter().zip(other).map(|(this, other)| this - other).collect()
 }
 
 /// What a switch costs, round by round, ns: the turn, less the same walk alone, less the calls
-/// alone; so the source counts.
+/// alone. The source counts in this way.
 fn cost(rows: &[Row], case: &SwitchCase) -> Option<Vec<f64>> {
     let part = |name| Some(&measure(rows, case, name)?.rounds);
     let walked = less(part("turn")?, part("walk_alone")?);
     match measure(rows, &bare(case), "calls_alone") {
         Some(calls) => Some(less(&walked, &calls.rounds)),
-        // There are none to be left out.
+        // `sched_yield` has no calls to subtract.
         None if case.by == HandedBy::Yield => Some(walked),
         None => None,
     }
 }
 
-/// The same without an array.
+/// The same case without an array.
 fn bare(case: &SwitchCase) -> SwitchCase {
     SwitchCase { by: case.by, between: case.between, ..SOURCE }
 }
 
-/// What of the cost is there for the array only.
+/// The part of the cost that is due to the array.
 fn indirect(rows: &[Row], case: &SwitchCase) -> Option<Vec<f64>> {
     Some(less(&cost(rows, case)?, &cost(rows, &bare(case))?))
 }
 
-/// In us.
+/// The interval of these times, in us.
 fn us(ns: &[f64]) -> Option<Interval> {
     Interval::of(&ns.iter().map(|ns| ns / 1e3).collect::<Vec<_>>())
 }
 
-/// Round by round; `None` if noise was larger than what the other costs, or there are no rounds.
+/// The ratio, round by round; `None` if noise was larger than the other cost, or if there are no
+/// rounds.
 fn over(this: &[f64], other: &[f64]) -> Option<Interval> {
     let ratios: Vec<_> = this.iter().zip(other).map(|(this, other)| this / other).collect();
     let is_real = other.iter().all(|ns| *ns > 0.0);
     if is_real { Interval::of(&ratios) } else { None }
 }
 
-/// Whether ours lies in their range, or is like it.
+/// Whether our cost is within the source's range, or is like it.
 fn is_like(theirs: (f64, f64), ours: Interval) -> Holds {
     let (low, high) = (theirs.0 / LIKE, theirs.1 * LIKE);
     let holds = match ours {
@@ -96,7 +99,7 @@ fn is_like(theirs: (f64, f64), ours: Interval) -> Holds {
     holds.if_firm(&[ours])
 }
 
-/// Whether something costs so many times as much, or at least much more.
+/// Whether something costs this many times as much, or at least much more.
 fn is_jump(ratio: Interval, bar: f64) -> Holds {
     let holds = match ratio {
         ratio if ratio.low >= bar => Holds::Yes,
@@ -107,7 +110,7 @@ fn is_jump(ratio: Interval, bar: f64) -> Holds {
     holds.if_firm(&[ratio])
 }
 
-/// All of them. `l2` is the size of this machine's second cache, if it says so.
+/// All verdicts. `l2` is the size of this machine's second-level cache, if it is known.
 pub(super) fn verdicts(rows: &[Row], l2: Option<usize>) -> Vec<Verdict> {
     let mut all = vec![direct(rows), small(rows), large(rows)];
     all.extend([Walk::Read, Walk::Random].map(|walk| leaves_cache(rows, l2, walk)));
@@ -143,13 +146,13 @@ fn direct(rows: &[Row]) -> Verdict {
     Verdict::of("a switch costs 3.8 us without an array", theirs, found())
 }
 
-/// The sizes of arrays that were measured by this walk.
+/// The sizes of arrays that were measured with this walk.
 fn measured(rows: &[Row], walk: Walk) -> Vec<usize> {
     let sizes = ARRAYS.iter().map(|(_, bytes)| *bytes).filter(|bytes| *bytes > 0);
     sizes.filter(|&array| cost(rows, &SwitchCase { array, walk, ..SOURCE }).is_some()).collect()
 }
 
-/// The costs at a size and their middle in words.
+/// The costs at a size, their median, and that in words.
 fn at(rows: &[Row], array: usize, walk: Walk) -> Option<(Vec<f64>, Interval, String)> {
     let ns = cost(rows, &SwitchCase { array, walk, ..SOURCE })?;
     let middle = us(&ns)?;
@@ -219,14 +222,15 @@ fn large(rows: &[Row]) -> Verdict {
     Verdict::of(claim, theirs, found())
 }
 
-/// The largest array that was measured of those that leave this cache to both as the source's small
-/// ones do: 200 of 256 KB each.
+/// The largest measured array that leaves as much of this cache to both sides as the source's small
+/// ones: 200 of 256 KB for each side.
 fn below(rows: &[Row], l2: usize, walk: Walk) -> Option<usize> {
     let fits = |array: &usize| 2 * array * ITS_L2 <= 2 * SMALL_BYTES * l2;
     measured(rows, walk).into_iter().filter(fits).max()
 }
 
-/// The largest of those that fill it together, to twice its size: 256 to 512 KB there.
+/// The largest measured arrays that together fill the cache once to twice; in the source 256 to 512
+/// KB.
 fn above(rows: &[Row], l2: usize, walk: Walk) -> Option<usize> {
     let fills = |array: &usize| (l2..=2 * l2).contains(&(2 * array));
     measured(rows, walk).into_iter().filter(fills).max()
@@ -271,7 +275,7 @@ fn stride(rows: &[Row], array: usize, when: &str) -> Verdict {
     Verdict::of(claim, theirs, found())
 }
 
-/// Turns between threads over those between processes, by one way, without an array.
+/// Turns between threads over turns between processes, handed over in one way, without an array.
 fn threads_over(rows: &[Row], by: HandedBy) -> Option<Interval> {
     let turn = |between| measure(rows, &SwitchCase { by, between, ..SOURCE }, "turn");
     turn(Placement::Threads)?.over(turn(Placement::Processes)?)
@@ -294,7 +298,7 @@ fn threads(rows: &[Row]) -> Verdict {
     Verdict::of("a switch between threads is cheaper than between processes", theirs, found)
 }
 
-/// Ours over that of a program of somebody else.
+/// Our cost over that of another program.
 fn beside(rows: &[Row], name: &str) -> Verdict {
     let found = || {
         let theirs = rows.iter().find(|row| row.axis("by") == Some(name))?.measure("turn")?;
@@ -309,7 +313,7 @@ fn beside(rows: &[Row], name: &str) -> Verdict {
     Verdict::of(claim, AGREES.to_string(), found())
 }
 
-/// All of them.
+/// All tables.
 pub(super) fn tables(rows: &[Row], l2: Option<usize>) -> Vec<Table> {
     vec![ratios(rows, l2), costs(rows), by_stride(rows), ways(rows)]
 }

@@ -1,5 +1,5 @@
 //! The programs of others that measure the same: each is started anew in every round, on the same
-//! CPU and with the same priority, and what it says is read.
+//! CPU and with the same priority, and its output is read.
 
 use std::io::Read;
 use std::os::unix::process::CommandExt;
@@ -19,24 +19,24 @@ use crate::harness::{Gone, on_thread};
 use crate::report::Row;
 use crate::rounds::Contender;
 
-/// A program that says nothing for so long hangs.
+/// A program that takes this long hangs.
 const SECONDS_MAX: i64 = 20;
 
-/// A program of somebody else.
+/// A program by others.
 #[derive(Clone, Copy)]
 pub(super) struct Other {
     /// The value of the axis `by`.
     pub(super) name: &'static str,
-    /// Its file.
+    /// The name of its executable file.
     file: &'static str,
-    /// Folders beside those of PATH, with those in them.
+    /// Folders that are searched in addition to PATH, with the folders in them.
     beside: &'static [&'static str],
-    /// Where it comes from.
+    /// The package that contains it.
     package: &'static str,
     arguments: &'static [&'static str],
-    /// From what it prints, us for one switch.
+    /// Reads the us for one switch from its output.
     read: fn(&str) -> Option<f64>,
-    /// What it says and what is made of it.
+    /// What it prints, and what is made of that.
     pub(super) about: &'static str,
 }
 
@@ -66,13 +66,13 @@ pub(super) const OTHERS: [Other; 2] = [
     },
 ];
 
-/// `      13.620400 usecs/op`: a round trip.
+/// Reads a line such as `      13.620400 usecs/op`, which is a round trip.
 fn of_perf(text: &str) -> Option<f64> {
     let line = text.lines().find_map(|line| line.trim().strip_suffix("usecs/op"))?;
     positive(line.trim()).map(|us| us / 2.0)
 }
 
-/// `"size=0k ovr=0.53`, and below it the number of processes and us.
+/// Reads the line after `"size=0k ovr=0.53`, which has the number of processes and us.
 fn of_lat_ctx(text: &str) -> Option<f64> {
     let mut lines = text.lines().skip_while(|line| !line.starts_with("\"size="));
     let (processes, us) = lines.nth(1)?.trim().split_once(' ')?;
@@ -84,7 +84,7 @@ fn positive(word: &str) -> Option<f64> {
 }
 
 impl Other {
-    /// Its row.
+    /// Its row in the report.
     pub(super) fn row(&self) -> Row {
         let mut row = Row::of(&[("by", self.name), ("between", "processes"), ("array", "0")]);
         let missing = || format!("'{}' is not installed; it is in {}", self.file, self.package);
@@ -99,10 +99,10 @@ impl Other {
         all.find(|file| file.is_file())
     }
 
-    /// What it prints, run on this CPU.
+    /// Its output, when run on this CPU.
     fn print(&self, cpu: u32) -> Result<String, Gone> {
         let path = self.path().ok_or_else(|| Gone(format!("'{}' is gone", self.file)))?;
-        // The child has what the thread has that starts it.
+        // The child inherits CPU and priority from the thread that starts it.
         on_thread(cpu, || {
             obtain(&Asked { priority: PRIORITY, cpu: Some(cpu) });
             let mut command = Command::new(path);
@@ -117,7 +117,7 @@ impl Other {
         let mut child = Killed(command.spawn().map_err(failed)?);
         let pidfd = pidfd_open(Pid::from_child(&child.0), PidfdFlags::empty());
         let pidfd = pidfd.map_err(|error| failed(error.into()))?;
-        // It prints a few lines, which a pipe holds until it has ended.
+        // It prints a few lines, which fit into a pipe until it has ended.
         let limit = Timespec { tv_sec: SECONDS_MAX, tv_nsec: 0 };
         let mut ended = [PollFd::new(&pidfd, PollFlags::IN)];
         if retry_on_intr(|| poll(&mut ended, Some(&limit))) != Ok(1) {
@@ -135,13 +135,13 @@ impl Other {
     }
 }
 
-/// Those in a folder, and itself.
+/// The folder itself, and the folders in it.
 fn folders(at: &Path) -> Vec<PathBuf> {
     let inside = std::fs::read_dir(at).into_iter().flatten().flatten().map(|entry| entry.path());
     std::iter::once(at.into()).chain(inside).collect()
 }
 
-/// It, as what is measured.
+/// The program as a contender.
 pub(super) struct OtherRow {
     pub(super) other: &'static Other,
     pub(super) cpu: u32,

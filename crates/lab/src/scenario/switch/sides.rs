@@ -1,6 +1,6 @@
-//! Both sides, in processes of their own: the near one measures its turns and, in between, the same
-//! walk through the same pages without a switch; the far one takes its turns until it is told to
-//! end. What they found goes to the lab, which walks nothing itself.
+//! Both sides, in processes of their own. The near side measures its turns and, in between, the
+//! same walk through the same pages without a switch. The far side takes its turns until it is told
+//! to end. The results go to the lab, which walks through nothing itself.
 
 use std::io::Write;
 use std::os::fd::OwnedFd;
@@ -20,18 +20,19 @@ use super::case::SwitchCase;
 use crate::harness::process::FarSide;
 use crate::harness::{Gone, Placement};
 
-/// Both sides, each in its process; or the near one with the far one on a thread.
+/// Both sides, each in its process; or the near side with the far side on a thread.
 pub(crate) const PART: FarSide = FarSide { name: "switch", run };
 
-/// SCHED_FIFO priority of both sides: above all that is not realtime, below what is.
+/// SCHED_FIFO priority of both sides: above everything that is not realtime, below everything else
+/// that is.
 pub(super) const PRIORITY: u8 = 10;
-/// So often switched turns and walks without a switch follow one another.
+/// How many times a block of turns and a block of walks without a switch follow one another.
 const BLOCKS: u32 = 4;
 /// Fewest values of a block: the median of a round needs ten on either side.
 const VALUES_MIN: usize = 6;
-/// Most values of a block: more tell nothing more.
+/// Most values of a block: more would show nothing more.
 const VALUES_MAX: usize = 20_000;
-/// Fewest of what only takes a call or two.
+/// Fewest values of what takes only a call or two.
 const CALLS: usize = 2_000;
 
 /// What a side is to do.
@@ -40,15 +41,15 @@ pub(super) struct Order {
     pub(super) is_near: bool,
     pub(super) case: SwitchCase,
     pub(super) cpu: u32,
-    /// Of all blocks of the near side.
+    /// The time for all blocks of the near side.
     pub(super) budget: Duration,
     pub(super) clock: Clock,
-    /// Of random walks.
+    /// The seed of random walks.
     pub(super) seed: u64,
 }
 
 impl Order {
-    /// In words, for another process.
+    /// As text, for another process.
     pub(super) fn to_text(self) -> String {
         let Order { is_near, case, cpu, budget, clock, seed } = self;
         let (rate, ns) = (clock.rate().to_bits(), budget.as_nanos());
@@ -69,14 +70,14 @@ impl Order {
     }
 }
 
-/// What the kernel counted of a side, and what it gave it.
+/// What the kernel counted for a side, and the scheduling that it gave the side.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct SideCount {
-    /// Times that it handed the CPU over, or was to.
+    /// How often it handed the CPU over, or should have.
     pub(super) handed: u64,
-    /// Times that it lost it, by the kernel's count.
+    /// How often it lost the CPU, as counted by the kernel.
     pub(super) switches: u64,
-    /// SCHED_* number.
+    /// The number of its SCHED_* policy.
     pub(super) policy: i32,
     pub(super) priority: u8,
 }
@@ -84,11 +85,11 @@ pub(super) struct SideCount {
 /// What the near side found; times in ns.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Told {
-    /// From the moment that it had the turn to that when the far side had it.
+    /// Time from when the near side had the turn until the far side had it.
     pub(super) turns: Vec<u64>,
-    /// The walk alone.
+    /// Times of the walk alone.
     pub(super) walks: Vec<u64>,
-    /// The calls alone; only without an array, and not of all ways.
+    /// Times of the calls alone; only without an array, and not for all ways.
     pub(super) calls: Vec<u64>,
     pub(super) near: SideCount,
     pub(super) far: SideCount,
@@ -139,7 +140,7 @@ fn far(order: Order, words: TurnWords, descriptors: Vec<OwnedFd>) -> Result<(), 
     words.say(TurnWord::Ready);
     words.hear(TurnWord::Go)?;
     baton.take()?;
-    // What came before the first turn does not count.
+    // Whatever came before the first turn does not count.
     baton.handed = 0;
     let before = switches()?;
     loop {
@@ -203,10 +204,10 @@ struct Near {
 }
 
 impl Near {
-    /// Turns for so long.
+    /// Measures turns for this long.
     fn turns(&mut self, share_ns: u64, told: &mut Told) -> Result<(), Gone> {
         let (handed, switched) = (self.baton.handed, switches()?);
-        // What was done between is out of the caches after this one.
+        // After this turn, data of the work in between is out of the caches.
         self.turn()?;
         let (until_ns, all) = (now_ns() + share_ns, told.turns.len());
         told.turns.reserve(VALUES_MAX);
@@ -218,7 +219,8 @@ impl Near {
         Ok(())
     }
 
-    /// From having the turn until the other side has it, ns; comes back when it is here again.
+    /// Time from having the turn until the other side has it, ns; returns when this side has it
+    /// again.
     fn turn(&mut self) -> Result<u64, Gone> {
         let began = self.clock.ticks();
         self.array.walk();
@@ -228,9 +230,9 @@ impl Near {
         Ok(self.clock.ns(arrived.wrapping_sub(began)))
     }
 
-    /// The same walk without a switch, for so long.
+    /// Measures the same walk without a switch, for this long.
     fn walks(&mut self, share_ns: u64, told: &mut Told) -> Result<(), Gone> {
-        // It brings back what the other side drove out.
+        // This walk brings back what the other side drove out of the caches.
         self.array.walk();
         let (until_ns, all) = (now_ns() + share_ns, told.walks.len());
         told.walks.reserve(VALUES_MAX);

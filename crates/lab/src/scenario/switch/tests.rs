@@ -1,4 +1,4 @@
-//! Whether the proof counts, and what is said of a side that says nothing.
+//! Whether the proof of switches counts, and what is said about a side that says nothing.
 
 use super::*;
 

@@ -14,20 +14,20 @@ use sinew_core::sys::PosixSemaphore;
 use super::case::SyncOperation;
 use crate::harness::Gone;
 
-/// Something to sleep on. Rings are numbered from 1 on, and none is lost: who comes after its ring
-/// does not sleep.
+/// Something to sleep on. Rings are numbered from 1, and none is lost: a thread that comes after
+/// its ring does not sleep.
 pub(super) trait Alarm: Sync {
-    /// What is to be done before the ring `number`, and is no part of its time.
+    /// Does what must be done before ring `number` and is not part of its time.
     fn prepare(&self, _number: u32) {}
 
     /// Wakes the sleeper.
     fn ring(&self) -> io::Result<()>;
 
-    /// Sleeps until the ring `number`; the same thread each time.
+    /// Sleeps until ring `number`; it must be the same thread each time.
     fn sleep(&self, number: u32) -> io::Result<()>;
 }
 
-/// The one of this operation.
+/// The alarm of this operation.
 pub(super) fn alarm(operation: SyncOperation) -> Result<Box<dyn Alarm + Send>, Gone> {
     let failed = |error: io::Error| Gone(format!("no {}: {error}", operation.word()));
     Ok(match operation {
@@ -43,7 +43,7 @@ pub(super) fn alarm(operation: SyncOperation) -> Result<Box<dyn Alarm + Send>, G
     })
 }
 
-/// A number behind a mutex, and a condition variable for whoever waits for it.
+/// A number behind a mutex, and a condition variable for the thread that waits for it.
 #[derive(Default)]
 pub(super) struct Notified {
     number: Mutex<u32>,
@@ -51,7 +51,7 @@ pub(super) struct Notified {
 }
 
 impl Notified {
-    /// Sets the number and wakes who waits for it.
+    /// Sets the number and wakes the thread that waits for it.
     pub(super) fn send(&self, number: u32) {
         self.set(number);
         self.changed.notify_one();
@@ -61,7 +61,7 @@ impl Notified {
         *self.number.lock().unwrap_or_else(PoisonError::into_inner) = number;
     }
 
-    /// Sleeps until there is that number, or a greater one.
+    /// Sleeps until the number is this one, or a greater one.
     pub(super) fn await_number(&self, number: u32) {
         let held = self.number.lock().unwrap_or_else(PoisonError::into_inner);
         let held = self.changed.wait_while(held, |found| *found < number);
@@ -89,7 +89,7 @@ struct Futex(AtomicU32);
 
 impl Alarm for Futex {
     fn prepare(&self, number: u32) {
-        // Relaxed, here and below: the kernel compares the word, and nothing else is handed over.
+        // Relaxed, here and below: the kernel compares the word, and no other data is handed over.
         self.0.store(number, Ordering::Relaxed);
     }
 
@@ -150,7 +150,7 @@ impl Alarm for Parked {
     }
 
     fn ring(&self) -> io::Result<()> {
-        // Who has not come yet does not sleep yet, and finds the number.
+        // A sleeper that has not come yet does not sleep yet, and will find the number.
         if let Some(sleeper) = self.sleeper.get() {
             sleeper.unpark();
         }

@@ -1,28 +1,28 @@
-//! The rows: which operation, by how many threads, on which CPUs, under which scheduling.
+//! The rows: which operation, by how many threads, on which CPUs, with which scheduling.
 
 use crate::report::{Axis, Row};
 use crate::words::words;
 
 words! {
-    /// What is done.
+    /// The operation that is measured.
     pub(super) enum SyncOperation {
-        /// The loop of a batch, with nothing in it: what is in every short operation.
+        /// The loop of a batch with nothing in it: a part of every short operation.
         Nothing = "nothing",
         /// An atomic store, relaxed.
         StoreRelaxed = "store_relaxed",
-        /// The same with release.
+        /// An atomic store with release.
         StoreRelease = "store_release",
-        /// The same, in one order with all others.
+        /// An atomic store in one order with all others (SeqCst).
         StoreSeqCst = "store_seq_cst",
         /// An atomic load, relaxed.
         LoadRelaxed = "load_relaxed",
-        /// The same with acquire.
+        /// An atomic load with acquire.
         LoadAcquire = "load_acquire",
         /// An atomic addition.
         FetchAdd = "fetch_add",
         /// A mutex locked and unlocked.
         MutexLock = "mutex_lock",
-        /// A futex woken on which nobody sleeps.
+        /// A wake of a futex on which nobody sleeps.
         FutexWakeNobody = "futex_wake_nobody",
         /// The CPU offered to others.
         Yield = "sched_yield",
@@ -44,15 +44,15 @@ words! {
 words! {
     /// How many CPUs the threads have.
     pub(super) enum CpuCount {
-        /// All of them one.
+        /// All threads have one CPU.
         One = "one",
-        /// Every other thread the first, the others the last.
+        /// Every other thread has the first CPU, the others the last one.
         Two = "two",
     }
 }
 
 words! {
-    /// Under what the threads run.
+    /// How the threads are scheduled.
     pub(super) enum SyncScheduling {
         /// SCHED_OTHER.
         Normal = "normal",
@@ -62,21 +62,21 @@ words! {
 }
 
 words! {
-    /// What the CPU of the sleeper does meanwhile.
+    /// What the CPU of the sleeper does while it sleeps.
     pub(super) enum SleeperCpu {
         /// Nobody sleeps.
         None = "-",
         /// Nothing: the kernel may halt it.
         Idle = "idle",
-        /// It never idles: a thread that yields to everybody spins there, or the waker runs on it.
+        /// It never idles: a thread spins there and yields to all others, or the waker runs there.
         Busy = "busy",
     }
 }
 
-/// Threads that want one mutex.
+/// How many threads compete for one mutex.
 const CONTENDERS: [&str; 3] = ["2", "4", "8"];
 
-/// What rows differ in.
+/// The axes of the rows.
 pub(super) const AXES: &[Axis] = &[
     Axis { name: "operation", values: SyncOperation::WORDS },
     Axis { name: "threads", values: &["1", "2", "4", "8"] },
@@ -85,7 +85,7 @@ pub(super) const AXES: &[Axis] = &[
     Axis { name: "target", values: SleeperCpu::WORDS },
 ];
 
-/// Who sleeps and is woken.
+/// The operations in which a thread sleeps and is woken.
 pub(super) const WAKES: [SyncOperation; 5] = [
     SyncOperation::Condvar,
     SyncOperation::Futex,
@@ -94,7 +94,8 @@ pub(super) const WAKES: [SyncOperation; 5] = [
     SyncOperation::Park,
 ];
 
-/// Where a sleeper may be: on a CPU of its own that idles, on one that does not, or on the waker's.
+/// Where a sleeper may be: on a CPU of its own that idles, on one that does not idle, or on the
+/// waker's CPU.
 pub(super) const SLEEPERS: [(CpuCount, SleeperCpu); 3] = [
     (CpuCount::Two, SleeperCpu::Idle),
     (CpuCount::Two, SleeperCpu::Busy),
@@ -112,8 +113,8 @@ pub(super) struct SyncCase {
 }
 
 impl SyncCase {
-    /// All of them. What neither sleeps nor meets another thread has one CPU and one scheduling:
-    /// nothing else can change it.
+    /// All cases. An operation that neither sleeps nor meets another thread has one CPU and one
+    /// scheduling: nothing else can change it.
     pub(super) fn all() -> Vec<SyncCase> {
         use SyncOperation::{FutexWakeNobody, Message, MutexLock, Yield};
         let alone = SyncOperation::ALL.iter().take_while(|operation| **operation != Yield);
@@ -153,7 +154,7 @@ impl SyncCase {
         SyncCase { operation, threads, cpus, scheduling, target: SleeperCpu::None }
     }
 
-    /// Its row, nothing measured yet.
+    /// Its row; nothing is measured yet.
     pub(super) fn row(self) -> Row {
         Row::of(&[
             ("operation", self.operation.word()),

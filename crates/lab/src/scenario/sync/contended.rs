@@ -1,5 +1,5 @@
-//! A mutex that several threads want: each locks it again and again, writes the message that it
-//! guards, and times every lock.
+//! A mutex that several threads compete for: each locks it again and again, writes the message that
+//! it guards, and times every lock.
 
 use std::sync::{Mutex, PoisonError, TryLockError};
 use std::thread;
@@ -14,20 +14,20 @@ use crate::harness::{Cpus, Gone, stay_on};
 /// What the mutex guards: a message of 256 B.
 type Guarded = [u64; 32];
 
-/// So long after they are started all threads begin: by then each is where it belongs.
+/// Time from the start of the threads until all begin: by then each is on its CPU.
 const BEFORE: Duration = Duration::from_millis(5);
 
-/// Times to lock, write and unlock, of all threads.
+/// Times to lock, write and unlock, for all threads.
 #[derive(Default)]
 pub(super) struct Locks {
-    /// Of all of them.
+    /// The times of all locks.
     pub(super) all: Distribution,
-    /// Of those that found the mutex taken.
+    /// The times of those locks that found the mutex taken.
     pub(super) taken: Distribution,
 }
 
-/// So many threads, every other one on the far CPU, for `share`. All end at one time, whoever ran
-/// by then: at equal priority on one CPU the first one may be the only one.
+/// Runs this many threads, every other one on the far CPU, for `share`. All end at the same time,
+/// even if some never ran: at equal priority on one CPU the first thread may be the only one.
 pub(super) fn contend(
     cpus: Cpus,
     threads: u32,
@@ -42,7 +42,8 @@ pub(super) fn contend(
     let run = |number: u32| {
         stay_on(if number.is_multiple_of(2) { cpus.near } else { cpus.far })?;
         scheduling.take()?;
-        // The counter may have wrapped around: only the difference has a sign, here and below.
+        // The counter may have wrapped around, so only differences are compared, as signed numbers,
+        // here and below.
         let early = (from.wrapping_sub(clock.ticks()) as i64).max(0);
         thread::sleep(Duration::from_nanos(clock.ns(early as u64)));
         Ok(locks(&mutex, clock, until))
@@ -66,7 +67,8 @@ pub(super) fn contend(
     Ok(all)
 }
 
-/// One thread's, until then; at least one. Between two of them it keeps count, some 50 ns.
+/// The locks of one thread until a time; at least one. Between two locks it records the time, which
+/// takes about 50 ns.
 fn locks(mutex: &Mutex<Guarded>, clock: Clock, until: u64) -> Locks {
     let mut locks = Locks::default();
     loop {

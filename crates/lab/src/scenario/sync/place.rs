@@ -1,5 +1,5 @@
-//! How threads run: under which scheduling, read back from the kernel, and beside a thread that
-//! keeps a CPU from idling.
+//! How threads run: with which scheduling, which is read back from the kernel, and beside a thread
+//! that keeps a CPU from idling.
 
 use std::hint::spin_loop;
 use std::io;
@@ -13,12 +13,13 @@ use sinew_core::sys;
 use super::case::SyncScheduling;
 use crate::harness::{Gone, Life, stay_on};
 
-/// Above everything normal, below the kernel's own threads. All threads of a row have the same: the
-/// kernel never takes the CPU from one for another, so none may poll for what another one does.
+/// Above everything normal, below the kernel's own threads. All threads of a row have the same
+/// priority, and the kernel never takes the CPU from one of them for another. So none may poll for
+/// what another one does.
 const PRIORITY: u8 = 10;
 
 impl SyncScheduling {
-    /// The calling thread runs so from now on, as the kernel says itself.
+    /// Gives the calling thread this scheduling, and checks it with the kernel.
     pub(super) fn take(self) -> Result<(), Gone> {
         match self {
             SyncScheduling::Normal => take(sys::leave_realtime(), "SCHED_OTHER", 0),
@@ -26,7 +27,7 @@ impl SyncScheduling {
         }
     }
 
-    /// Why no thread may run so, in the kernel's words.
+    /// Why no thread may have this scheduling, in the kernel's words; `None` if one may.
     pub(super) fn refused(self) -> Option<String> {
         let tried = thread::scope(|scope| scope.spawn(move || self.take()).join());
         match tried {
@@ -36,7 +37,7 @@ impl SyncScheduling {
     }
 }
 
-/// Reads back what was asked for.
+/// Checks that the thread has the scheduling that was requested.
 fn take(asked: io::Result<()>, name: &str, priority: u8) -> Result<(), Gone> {
     let why = asked.err().map_or(String::new(), |error| format!(" ({error})"));
     let (policy, found) = sys::scheduling().unwrap_or((-1, 0));
@@ -50,8 +51,8 @@ fn take(asked: io::Result<()>, name: &str, priority: u8) -> Result<(), Gone> {
     )))
 }
 
-/// Does `work` while these CPUs never idle: on each spins a thread that has it only while nobody
-/// else wants it.
+/// Does `work` while these CPUs never idle: on each of them spins a thread that runs only when no
+/// other thread wants the CPU.
 pub(super) fn kept_awake<T>(
     cpus: &[u32],
     work: impl FnOnce() -> Result<T, Gone>,
@@ -60,7 +61,7 @@ pub(super) fn kept_awake<T>(
     let spin = |cpu| {
         stay_on(cpu)?;
         take(sys::only_when_idle(), "SCHED_IDLE", 0)?;
-        // Relaxed, here and below: it carries nothing but itself.
+        // Relaxed, here and below: the flag carries no other data with it.
         while !over.load(Ordering::Relaxed) {
             spin_loop();
         }
@@ -80,11 +81,11 @@ pub(super) fn kept_awake<T>(
     })
 }
 
-/// Sleeps until both sides have come here. Neither may poll for the other: they share a CPU, and
-/// the one that has its realtime priority first would never let the other get so far.
+/// Sleeps until both sides have come here. Neither side may poll for the other: they share a CPU,
+/// and the side that has its realtime priority first would never let the other one get this far.
 pub(super) fn meet(up: &AtomicU32, life: &Life) -> Result<(), Gone> {
     const LOOK: Duration = Duration::from_micros(100);
-    // Relaxed: it carries nothing but itself.
+    // Relaxed: the count carries no other data with it.
     up.fetch_add(1, Ordering::Relaxed);
     let mut patience = life.patience();
     while up.load(Ordering::Relaxed) < 2 {

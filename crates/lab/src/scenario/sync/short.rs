@@ -1,4 +1,4 @@
-//! Operations that are too short to be timed alone: in batches.
+//! Operations that are too short to be timed one by one, measured in batches.
 
 use std::cell::Cell;
 use std::hint::black_box;
@@ -14,14 +14,14 @@ use super::case::{SyncOperation, SyncScheduling};
 use super::place::meet;
 use crate::harness::{Cpus, Found, Gone, Life, batches, on_thread, on_threads};
 
-/// Of whom is measured, and for how long.
+/// The clock of the batches, and how long they are measured.
 pub(super) struct Batches {
     pub(super) clock: Clock,
     pub(super) share: Duration,
 }
 
 impl Batches {
-    /// The time of a thousand operations, by batches; nobody else does anything.
+    /// The time of a thousand operations, in batches; no other thread takes part.
     pub(super) fn alone(
         &self,
         operation: SyncOperation,
@@ -34,8 +34,8 @@ impl Batches {
         })
     }
 
-    /// The time of a thousand yields beside another thread on the same CPU that yields as well, and
-    /// how often that one did for each of ours.
+    /// The time of a thousand yields next to another thread on the same CPU that yields as well,
+    /// and how often that thread yielded for each of ours.
     pub(super) fn yields_beside(
         &self,
         scheduling: SyncScheduling,
@@ -55,7 +55,7 @@ impl Batches {
             let turns = theirs.load(Ordering::Relaxed) - before;
             Ok((found, turns as f64 / ours.get() as f64))
         };
-        // It gives way at every turn, so the near one comes to its end.
+        // It yields at every turn, so the near side gets to its end.
         let far = |life: &Life| {
             scheduling.take()?;
             meet(&up, life)?;
@@ -72,7 +72,7 @@ impl Batches {
         let word = AtomicU64::new(0);
         let futex = AtomicU32::new(0);
         let mutex = Mutex::new(0_u64);
-        // The orders are what is measured; nobody else reads the words.
+        // The memory orders are what is measured; no other thread reads the words.
         let store = |order| move |word: &AtomicU64| black_box(word).store(1, order);
         let load = |order| move |word: &AtomicU64| _ = black_box(black_box(word).load(order));
         Ok(match operation {

@@ -1,5 +1,5 @@
-//! Each entry of the article's two tables of costs beside ours, and what decides what a wake-up
-//! costs.
+//! Each entry of the article's two tables of costs beside our figures, and what decides the cost of
+//! a wake-up.
 
 use sinew_figures::interval::{Interval, NEEDS_ROUNDS};
 use sinew_figures::units::time;
@@ -12,18 +12,21 @@ use crate::report::{Measure, Row, Table, Verdict};
 /// A row by its values: operation, threads, CPUs, scheduling, target.
 type Key = [&'static str; 5];
 
-/// The measure of what is too short to be timed alone.
+/// The measure of operations that are too short to be timed one by one.
 pub(super) const THOUSAND_OPERATIONS: &str = "thousand_operations";
 
-/// An entry agrees up to this factor beyond its range: its own machine is not named.
+/// An entry agrees up to this factor beyond its range, because the article does not name its
+/// machine.
 const BEYOND: f64 = 1.5;
-/// What calls the kernel takes at least what a call takes; half of that leaves room for noise.
+/// An operation that calls the kernel takes at least as long as a call; half of that leaves room
+/// for noise.
 const NO_KERNEL: Bar = Bar::AtMost(0.5);
-/// Less apart than this is no cost: what a batch finds twice is within some hundredths.
+/// A difference below this counts as no cost: two batches of the same differ by some hundredths.
 const NO_COST: Bar = Bar::Within(0.1);
-/// From here on idleness is more than half of what is paid.
+/// From here on, idling is more than half of the cost.
 const IS_DEAR: Bar = Bar::AtLeast(2.0);
-/// Less apart than a quarter is no change: wake-ups of one row differ as much between two runs.
+/// A difference below a quarter counts as no change: wake-ups of one row differ as much between two
+/// runs.
 const NO_CHANGE: Bar = Bar::Within(0.25);
 
 const LOCK_ALONE: Key = ["mutex_lock", "1", "one", "normal", "-"];
@@ -39,7 +42,7 @@ const MESSAGE_ONE: Key = ["message", "2", "one", "normal", "busy"];
 const YIELD: Key = ["sched_yield", "1", "one", "normal", "-"];
 const YIELD_OF_2: Key = ["sched_yield", "2", "one", "normal", "-"];
 
-/// An operation that nobody else takes part in.
+/// The key of an operation in which no other thread takes part.
 const fn alone(operation: &'static str) -> Key {
     [operation, "1", "one", "normal", "-"]
 }
@@ -50,8 +53,8 @@ struct CostEntry {
     theirs: &'static str,
     range_ns: [f64; 2],
     measure: &'static str,
-    /// The row that is judged: the first that was measured of the first, and of the others where
-    /// there is only one CPU.
+    /// The rows that can be judged: the first one of them that was measured counts. The later ones
+    /// are for machines with only one CPU.
     judged: &'static [Key],
     /// Further rows that are shown.
     beside: &'static [(&'static str, Key)],
@@ -124,7 +127,7 @@ const ENTRIES: &[CostEntry] = &[
     },
 ];
 
-/// All verdicts: first the article's entries in its order, then our own.
+/// All verdicts: first the article's entries in their order, then our own.
 pub(super) fn of(rows: &[Row]) -> Vec<Verdict> {
     let mut verdicts: Vec<_> = ENTRIES.iter().map(|entry| entry.verdict(rows)).collect();
     verdicts.push(no_kernel(rows));
@@ -180,19 +183,19 @@ fn measure<'a>(rows: &'a [Row], key: Key, name: &str) -> Option<&'a Measure> {
     rows.iter().find(is_it)?.measure(name)
 }
 
-/// One operation, ns.
+/// The time of one operation, ns.
 fn each(measure: &Measure) -> Option<Interval> {
     let Interval { median, low, high, rounds } = measure.spread()?;
     let all = operations(measure);
     Some(Interval { median: median / all, low: low / all, high: high / all, rounds })
 }
 
-/// So many operations are in its times.
+/// How many operations one of its values contains.
 fn operations(measure: &Measure) -> f64 {
     if measure.name == THOUSAND_OPERATIONS { THOUSAND } else { 1.0 }
 }
 
-/// Median, its interval, and the greatest value.
+/// Median, its interval, and the greatest value, as text.
 fn shown(measure: &Measure) -> Option<String> {
     let spread = each(measure)?;
     let Interval { median, low, high, .. } = spread;
@@ -205,7 +208,7 @@ fn over(rows: &[Row], name: &str, of: Key, other: Key) -> Option<Interval> {
     measure(rows, of, name)?.over(measure(rows, other, name)?)
 }
 
-/// Ratios that stand for one claim, each with its name, and when it holds.
+/// Ratios that together decide one claim, each with its name, and when the claim holds.
 fn ratios(ratios: &[(String, Interval)], bar: Bar, criterion: &str) -> Option<(String, Holds)> {
     let holds: Vec<_> = ratios.iter().map(|(_, ratio)| bar.holds(*ratio)).collect();
     let text: Vec<_> = ratios.iter().map(|(what, ratio)| format!("{what} {ratio}")).collect();
@@ -287,7 +290,7 @@ fn orders_are_free(rows: &[Row]) -> Verdict {
     Verdict::of("release and acquire cost nothing on x86", "effectively zero overhead", found)
 }
 
-/// What a wake-up depends on.
+/// The tables of what a wake-up depends on.
 pub(super) fn tables(rows: &[Row]) -> Vec<Table> {
     let cell = |name, of, other| {
         over(rows, name, of, other).map_or("-".to_string(), |ratio| ratio.to_string())

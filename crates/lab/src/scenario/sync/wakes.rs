@@ -1,5 +1,5 @@
-//! Sleepers, woken one by one: how long the call takes that wakes, and how long it is until the
-//! sleeper runs; and whole messages there and back.
+//! Sleepers that are woken one by one: how long the waking call takes, and how long it takes until
+//! the sleeper runs. Also whole messages there and back.
 
 use std::fs;
 use std::io;
@@ -16,14 +16,14 @@ use super::case::SyncScheduling;
 use super::place::meet;
 use crate::harness::{Cpus, Gone, Life, on_threads};
 
-/// Between two wake-ups: what a loop of 1 kHz leaves a CPU to fall asleep in.
+/// Time between two wake-ups: the time that a loop of 1 kHz leaves a CPU to fall asleep.
 const GAP: Duration = Duration::from_millis(1);
 /// Fewest wake-ups of a round: the median needs ten on either side.
 const WAKES_MIN: u64 = 20;
 /// Trips of a message before the first that counts.
 const WARM_UP: u32 = 16;
 
-/// Who wakes whom where.
+/// The CPUs, scheduling and clock of waker and sleeper.
 #[derive(Clone, Copy)]
 pub(super) struct Sleepers {
     pub(super) cpus: Cpus,
@@ -32,36 +32,37 @@ pub(super) struct Sleepers {
     pub(super) share: Duration,
 }
 
-/// What was seen of them.
+/// What was seen of the wake-ups.
 #[derive(Default)]
 pub(super) struct Woken {
-    /// Of the call that wakes.
+    /// Times of the waking call.
     pub(super) call: Distribution,
-    /// From before the call until the sleeper runs.
+    /// Times from before the call until the sleeper runs.
     pub(super) wake_up: Distribution,
 }
 
 /// What waker and sleeper know of each other.
 #[derive(Default)]
 struct Shared {
-    /// The thread that sleeps, once it does.
+    /// The thread that sleeps; 0 until it has started.
     sleeper: AtomicI32,
     /// When it woke, by the counter; 0 while it sleeps.
     woken_at: AtomicU64,
-    /// Whether that was the last time.
+    /// Whether the wake-up was the last one.
     over: AtomicBool,
 }
 
 impl Sleepers {
     /// Wakes a sleeper again and again. No side ever polls for the other: on one CPU, and under
-    /// FIFO, that would keep the other from running.
+    /// FIFO, that would keep the other side from running.
     pub(super) fn wake(self, alarm: &dyn Alarm) -> Result<Woken, Gone> {
         let shared = Shared::default();
         let near = |life: &Life| {
             let mut number = 0;
             let woken = self.scheduling.take();
             let woken = woken.and_then(|()| self.wakes(alarm, &shared, life, &mut number));
-            // Also after an error: else the sleeper would never end. Relaxed: the ring orders it.
+            // Also after an error: otherwise the sleeper would never end. Relaxed: the ring orders
+            // it.
             shared.over.store(true, Ordering::Relaxed);
             alarm.prepare(number + 1);
             let rung = alarm.ring().map_err(failed);
@@ -70,16 +71,16 @@ impl Sleepers {
         };
         let far = |_: &Life| {
             self.scheduling.take()?;
-            // Release: what came before is seen by who sees the thread.
+            // Release: a thread that sees this number also sees what was written before it.
             shared.sleeper.store(gettid().as_raw_pid(), Ordering::Release);
             for number in 1.. {
                 alarm.sleep(number).map_err(failed)?;
                 let now = self.clock.ticks();
-                // Relaxed: as above.
+                // Relaxed: the ring orders it.
                 if shared.over.load(Ordering::Relaxed) {
                     break;
                 }
-                // Release: pairs with the acquire of the waker, who leaves 0 for the next time.
+                // Release: pairs with the acquire of the waker, which writes 0 for the next time.
                 shared.woken_at.store(now.max(1), Ordering::Release);
             }
             Ok(())
@@ -107,14 +108,15 @@ impl Sleepers {
                     patience.look()?;
                     continue;
                 }
-                // Where counters are a little apart it may seem to have woken before.
+                // If the counters of the CPUs differ a little, it may seem to have woken before the
+                // ring.
                 woken.wake_up.add(clock.ns(at.saturating_sub(before)));
                 rung_at = None;
             }
             if woken.wake_up.n() >= WAKES_MIN && now_ns() >= until_ns {
                 return Ok(woken);
             }
-            // Acquire: as above.
+            // Acquire: pairs with the release of the sleeper.
             if !is_asleep(shared.sleeper.load(Ordering::Acquire))? {
                 patience.look()?;
                 continue;
@@ -130,8 +132,8 @@ impl Sleepers {
         }
     }
 
-    /// A message there and one back, each by a mutex and a condition variable on which the other
-    /// side sleeps; half of each trip.
+    /// A message there and one back, each handed over by a mutex and a condition variable on which
+    /// the other side sleeps. Returns half of the time of each trip.
     pub(super) fn hand_over(self) -> Result<Distribution, Gone> {
         let (there, back) = (Notified::default(), Notified::default());
         let (over, up) = (AtomicBool::new(false), AtomicU32::new(0));
@@ -175,8 +177,8 @@ fn failed(error: io::Error) -> Gone {
     Gone(format!("the kernel refuses: {error}"))
 }
 
-/// Whether that thread of this process sleeps, by the kernel's word for it (proc_pid_stat(5)); 0 is
-/// none.
+/// Whether this thread of the process sleeps, as the kernel reports it (proc_pid_stat(5)); 0 stands
+/// for no thread.
 fn is_asleep(thread: i32) -> Result<bool, Gone> {
     if thread == 0 {
         return Ok(false);
@@ -199,7 +201,7 @@ mod tests {
         Sleepers { cpus, scheduling: SyncScheduling::Normal, clock, share }
     }
 
-    /// On two CPUs if there are, and on one.
+    /// Two CPUs if there are two, and one CPU.
     fn places() -> [Cpus; 2] {
         let cpus = Cpus::of_this_process();
         [cpus, Cpus { near: cpus.near, far: cpus.near }]
@@ -223,7 +225,7 @@ mod tests {
         }
     }
 
-    /// Is never woken, for nobody sleeps on it.
+    /// An alarm on which sleeping fails, so it never wakes anybody.
     struct Broken;
 
     impl Alarm for Broken {

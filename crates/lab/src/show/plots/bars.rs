@@ -1,4 +1,4 @@
-//! Medians side by side, and how far they moved from round to round.
+//! Medians next to each other, and how far they moved from round to round.
 
 use sinew_figures::units::{FigureUnit, round_time, words};
 
@@ -7,10 +7,10 @@ use super::super::svg::{Anchor, Plot, text_width};
 use super::Part;
 use super::frame::{Frame, MARGIN, WIDTH};
 
-/// From one bar to the next, and how thick they are, px.
+/// Distance from one bar to the next, and thickness of a bar, px.
 const STEP: f64 = 22.0;
 const THICK: f64 = 13.0;
-/// The axis turns logarithmic where the greatest is so many times the least.
+/// The axis is logarithmic if the greatest value is more than this many times the least.
 const LINEAR_MAX: f64 = 10.0;
 /// Least width of the plane, px.
 const PLANE_MIN: f64 = 260.0;

@@ -1,5 +1,5 @@
-//! What finds its own size beside the best fixed one: how far below that it is, and how soon it has
-//! settled. For rows that have these figures.
+//! Automatic sizes beside the best fixed one: how far below the best they are, and how soon they
+//! have settled. For rows that have these figures.
 
 use sinew_figures::units::time;
 
@@ -9,16 +9,16 @@ use super::frame::{Frame, MARGIN, WIDTH};
 use super::{Part, items};
 use crate::report::Row;
 
-/// From one bar to the next, and how thick they are, px.
+/// Distance from one bar to the next, and thickness of a bar, px.
 const STEP: f64 = 20.0;
 const THICK: f64 = 12.0;
-/// Least width of the axis, hundredths: where all is near the best, noise is not to look large.
+/// Least width of the axis, hundredths: if all values are near the best, noise must not look large.
 const LEAST: f64 = 10.0;
 
 /// The bars of a row: name and figure.
 const BARS: [(&str, &str); 2] = [("requests/s", "below_best"), ("P95", "p95_above_best")];
 
-/// The plot; `None` where no row has the figures.
+/// The plot; `None` if no row has the figures.
 pub(super) fn plot(rows: &[Row]) -> Option<Plot> {
     let part =
         Part { items: items(rows, "settling", &|row| row.figure(BARS[0].1).is_some()), of: vec![] };

@@ -1,5 +1,5 @@
-//! All values of a measure, none left out: over the share of values beyond it, how long it took.
-//! Both axes are logarithmic, so that the rare and the late have as much room as the rest.
+//! All values of a measure, none left out: how long it took, over the share of values beyond. Both
+//! axes are logarithmic, so that rare and late values have as much room as the rest.
 
 use sinew_figures::Distribution;
 use sinew_figures::units::{round_time, time, words};
@@ -11,7 +11,8 @@ use super::{Curves, Part, class};
 
 /// Height of the plane, px.
 const HEIGHT: f64 = 330.0;
-/// With fewer values beyond it a point is an anecdote: the line is dotted from there on.
+/// With fewer values beyond a point, it shows little more than chance: from there on the line is
+/// dotted.
 const BEYOND_MIN: f64 = 10.0;
 /// Radius of the dot of a maximum, px.
 const RADIUS: f64 = 4.0;
@@ -23,7 +24,7 @@ pub(super) fn plot(name: &str, measure: &str, part: &Part<'_>) -> Plot {
     let all = || part.items.iter().flat_map(|item| &item.rows).map(|(_, of)| &of.distribution);
     let n_max = all().map(Distribution::n).max().unwrap_or(1).max(100) as f64;
     let ends = |times: &Distribution| [times.min(), times.max()].map(|ns| ns.unwrap_or(1) as f64);
-    // A logarithm needs more than nothing: what took less than 1 ns stands there.
+    // A logarithm needs values over zero: a value under 1 ns is drawn at 1 ns.
     let y = Scale::log(all().flat_map(ends).map(|ns| ns.max(1.0)), (bottom, top));
     let x = Scale::log_between(1.0, n_max * 1.3, (left, right));
     frame.upwards(&y, (left, right), &round_time);
@@ -49,7 +50,7 @@ pub(super) fn plot(name: &str, measure: &str, part: &Part<'_>) -> Plot {
     frame.finish(name)
 }
 
-/// The points with enough values beyond, and the rest, which begins where those end.
+/// The points with enough values beyond them, and the rest, which begins where those end.
 fn curve(times: &Distribution, x: &Scale, y: &Scale) -> (Vec<Point>, Vec<Point>) {
     let n = times.n() as f64;
     let (mut sure, mut few): (Vec<Point>, Vec<Point>) = (vec![], vec![]);
@@ -70,7 +71,7 @@ fn curve(times: &Distribution, x: &Scale, y: &Scale) -> (Vec<Point>, Vec<Point>)
 }
 
 impl Frame {
-    /// An axis of shares: half, 90 %, 99 % and on.
+    /// An axis of shares: half, 90 %, 99 % and so on.
     fn shares(&mut self, x: &Scale, (top, bottom): (f64, f64), n_max: f64) {
         let decades = (0..).map(|nines| 10_f64.powi(nines)).take_while(|one_of| *one_of <= n_max);
         let mut marks: Vec<_> = decades.collect();

@@ -1,24 +1,24 @@
-//! What all plots share: title, axes, and a line for each curve below.
+//! What all plots share: title, axes, and a line of text below for each curve.
 
 use super::super::scale::Scale;
 use super::super::svg::{Anchor, Canvas, Plot, Point, text_width};
 
 /// Width of a plot, px.
 pub(crate) const WIDTH: f64 = 760.0;
-/// From the rim to what is drawn.
+/// Distance from the rim to what is drawn.
 pub(crate) const MARGIN: f64 = 16.0;
-/// Between two lines of text.
+/// Distance between two lines of text.
 const LINE: f64 = 18.0;
-/// Room for the figures of a horizontal axis and its name.
+/// Height for the figures and the name of a horizontal axis.
 const BELOW: f64 = 44.0;
-/// Between the swatch of a curve and its name.
+/// Distance from the start of a curve's swatch to its name.
 const SWATCH: f64 = 30.0;
 
 /// A plot that is being drawn, from its top downwards.
 pub(crate) struct Frame {
     pub(crate) canvas: Canvas,
     title: String,
-    /// Where the next thing stands.
+    /// Where the next element is placed.
     pub(crate) y: f64,
 }
 
@@ -35,7 +35,7 @@ impl Frame {
         Frame { canvas, title: title.into(), y: y + LINE }
     }
 
-    /// Where a plane of this height lies that has figures before it: from left to right, and from
+    /// The place of a plane of this height with figures to its left: from left to right, and from
     /// top to bottom.
     pub(crate) fn plane(&self, height: f64) -> ((f64, f64), (f64, f64)) {
         /// Room for the figures, px.
@@ -43,7 +43,7 @@ impl Frame {
         ((MARGIN + LEFT, WIDTH - MARGIN - 8.0), (self.y, self.y + height))
     }
 
-    /// The rules of a horizontal axis from `top` to `bottom`, and its figures below.
+    /// The grid lines of a horizontal axis from `top` to `bottom`, and its figures below.
     pub(crate) fn across(
         &mut self,
         scale: &Scale,
@@ -54,7 +54,7 @@ impl Frame {
         self.across_at(&scale.marks(), scale, (top, bottom), name, figure);
     }
 
-    /// The same with marks of one's own, in ascending order.
+    /// The same with given marks, in ascending order.
     pub(crate) fn across_at(
         &mut self,
         marks: &[f64],
@@ -68,7 +68,7 @@ impl Frame {
             let (x, text) = (scale.px(mark), figure(mark));
             self.canvas.line("rule", (x, top), (x, bottom));
             let half = text_width(&text) / 2.0;
-            // One that would touch the one before it is left out.
+            // A figure that would touch the one before it is left out.
             if x - half > free {
                 self.canvas.text("muted", (x, bottom + 17.0), Anchor::Middle, &text);
                 free = x + half + 4.0;
@@ -80,7 +80,7 @@ impl Frame {
         self.y = self.y.max(bottom + BELOW);
     }
 
-    /// The rules of a vertical axis from `left` to `right`, and its figures before it.
+    /// The grid lines of a vertical axis from `left` to `right`, and its figures to the left.
     pub(crate) fn upwards(
         &mut self,
         scale: &Scale,
@@ -123,7 +123,7 @@ impl Frame {
     }
 }
 
-/// Points without those that stand where the one before does.
+/// The points without those that are as good as at the place of the one before.
 pub(crate) fn thinned(points: impl IntoIterator<Item = Point>) -> Vec<Point> {
     const NEAR: f64 = 0.8;
     let mut kept: Vec<Point> = vec![];
@@ -135,7 +135,7 @@ pub(crate) fn thinned(points: impl IntoIterator<Item = Point>) -> Vec<Point> {
             kept.push((x, y));
         }
     }
-    // Wherever the line ends, it ends there.
+    // The line must end at its last point.
     if let (Some(end), Some(kept)) = (last, kept.last_mut()) {
         *kept = end;
     }

@@ -1,4 +1,4 @@
-//! The reference as it was beside each row, round by round: a machine that moves shows here.
+//! The reference as measured beside each row, round by round: it shows changes of the machine.
 
 use sinew_figures::units::{round_time, time};
 
@@ -12,7 +12,7 @@ const HEIGHT: f64 = 200.0;
 /// The share of a round's width that its rows take.
 const FILLED: f64 = 0.8;
 
-/// The plot; `None` where nothing was measured against a reference.
+/// The plot; `None` if nothing was measured against a reference.
 pub(super) fn plot(rows: &[Row]) -> Option<Plot> {
     let measured = |row: &Row| row.measures.iter().find(|of| !of.ratios.is_empty()).is_some();
     let rows: Vec<_> = rows.iter().filter(|row| measured(row)).collect();

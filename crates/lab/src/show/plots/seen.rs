@@ -1,18 +1,18 @@
-//! Curves that lie on each other: the later one would hide the earlier.
+//! Curves at the same place: the later one would hide the earlier one.
 
 use super::super::svg::Point;
 
-/// Closer than this two curves look like one, px.
+/// Two curves that are closer than this look like one, px.
 const NEAR: f64 = 2.5;
-/// The share of a curve's points near an earlier one from which it hides that.
+/// A curve hides an earlier one if this share of its points is near that one.
 const SHARE: f64 = 0.5;
 
-/// The curves that are drawn so far.
+/// The curves that have been drawn so far.
 #[derive(Default)]
 pub(super) struct Curves(Vec<Vec<Point>>);
 
 impl Curves {
-    /// Whether a curve, its points from left to right, would cover one before it.
+    /// Whether this curve would cover an earlier one; its points go from left to right.
     pub(super) fn covers(&mut self, curve: &[Point]) -> bool {
         let covers = |earlier: &Vec<Point>| {
             let is_near =
@@ -25,7 +25,7 @@ impl Curves {
     }
 }
 
-/// Where a curve stands at `x`; `None` beyond its ends.
+/// The height of a curve at `x`; `None` beyond its ends.
 fn height(curve: &[Point], x: f64) -> Option<f64> {
     let right = curve.iter().position(|point| point.0 >= x)?;
     let ((x1, y1), (x0, y0)) = (curve[right], curve[right.saturating_sub(1)]);

@@ -1,4 +1,4 @@
-//! Latency against CPU time against isolation: what one choice costs of the others.
+//! Latency, CPU time and isolation: how much of the others one choice costs.
 
 use sinew_figures::units::{round_time, time};
 
@@ -15,7 +15,7 @@ const ACROSS: &str = "cycle_latency";
 const UPWARDS: &str = "cpu";
 const COLOUR: &str = "isolation";
 
-/// The plot; `None` where rows have not all three of them.
+/// The plot; `None` if rows do not have all three of them.
 pub(super) fn plot(rows: &[Row]) -> Option<Plot> {
     let point = |row: &'_ Row| {
         let across = row.measure(ACROSS).and_then(Measure::spread)?.median;

@@ -1,4 +1,4 @@
-//! What is said for which counters.
+//! Which sentences follow from which counters.
 
 use sinew_runtime::observer::Counters;
 
@@ -6,7 +6,7 @@ use super::*;
 
 const MS: u64 = 1_000_000;
 
-/// Nothing happened but the cycles themselves.
+/// Counters in which nothing happened except the cycles themselves.
 const QUIET: Counters = Counters {
     cpu_ns: Some(0),
     run_delay_ns: Some(0),
@@ -20,13 +20,13 @@ fn meanwhile(counted: Counters) -> Meanwhile {
     Meanwhile { window_ns: 64 * MS, is_cut: false, is_asleep: true, counted, usual: QUIET }
 }
 
-/// 1.4 ms lost there.
+/// The sentence if 1.4 ms were lost at this place.
 fn told(place: Place, meanwhile: &Meanwhile) -> (Cause, String) {
     let cause = Cause::of(place, 1_400_000, Some(meanwhile));
     (cause, words(cause, place, "the thread", Ok(meanwhile)))
 }
 
-/// Place, counters, cause, and what is said.
+/// Place, counters, cause, and the sentence.
 type Row = (Place, Counters, Cause, &'static str);
 
 fn check(table: impl IntoIterator<Item = Row>) {

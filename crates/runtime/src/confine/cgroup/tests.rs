@@ -1,5 +1,5 @@
-//! The tree of cgroups: how ours is found, and when it is divided. Where the kernel is not needed
-//! to answer, a folder plays it.
+//! The tree of cgroups: how ours is found, and when it is divided. Where the kernel's answers are
+//! not needed, a folder takes its place.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -52,7 +52,7 @@ impl Fake {
 
 impl Drop for Fake {
     fn drop(&mut self) {
-        // What stays behind lies in the folder for what is temporary.
+        // What stays behind is in the folder for temporary files.
         let _ = fs::remove_dir_all(&self.0);
     }
 }

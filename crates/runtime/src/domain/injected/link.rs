@@ -7,8 +7,8 @@ use sinew_core::transport::{Claim, Sender, Sent};
 
 use crate::inject::{InjectedFault, Injection, spoil};
 
-/// So many cycles write garbage, new one each; what stands then stays. More of them tell a reader
-/// nothing new, and cost the writer, who is innocent, its time.
+/// Cycles in which garbage is written, new garbage in each; the last garbage stays. More such
+/// cycles tell a reader nothing new, and cost time of the writer, which is not at fault.
 const HOSTILE_CYCLES: u32 = 10;
 
 /// The wrapper. Its cycles are those of its writer: in each it either sends or flushes.
@@ -25,9 +25,9 @@ enum State {
     Well,
     /// It is closed, and nobody is told.
     Gone,
-    /// So many messages are yet to be held back.
+    /// How many messages are yet to be held back.
     Stalled(u64),
-    /// It writes garbage, the same in every run, in so many more cycles.
+    /// It writes garbage, the same in every run, in this many more cycles.
     Hostile { random: Rng, cycles: u32 },
 }
 
@@ -86,7 +86,7 @@ impl Sender for InjectedLink {
         if self.passes() { self.sender.try_send(message) } else { Some(Ok(Sent::Done)) }
     }
 
-    /// To a writer in place, what happens to the link looks as if it had no room.
+    /// For a writer in place, the fault looks as if the link had no room.
     fn claim(&mut self) -> Result<Option<Claim<'_>>, Fault> {
         self.begin_cycle();
         if self.passes() { self.sender.claim() } else { Ok(None) }

@@ -6,7 +6,7 @@ use sinew_spec::catalogue::{Direction, Kind};
 
 use super::node::be_busy;
 
-/// Computes for so long, then sends a message of zeros from every output. It touches no machine:
+/// Computes for `busy_ns`, then sends a message of zeros from every output. It touches no machine:
 /// the node that it stands for was made, but never starts.
 pub(super) struct StandIn {
     busy_ns: u64,

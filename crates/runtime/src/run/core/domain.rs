@@ -1,4 +1,4 @@
-//! A realtime domain, as the supervisor sees it: its process, its threads, what is held against it.
+//! A realtime domain, as the supervisor sees it: its process, its threads, what it is charged with.
 
 use std::io;
 use std::mem;
@@ -20,7 +20,7 @@ use crate::launch::Open;
 use crate::run::output::MemoryFile;
 use crate::run::process::{Process, Spawner, ending};
 
-/// A thread that leaves no record for so long, or for so many periods, hangs.
+/// A thread that leaves no record for this long, or for this many periods, hangs.
 const SILENT_NS_MAX: u64 = 2_000_000_000;
 const SILENT_PERIODS_MAX: u64 = 5;
 /// How long a domain may take to stop before it is killed; more than it gives its own actuators.
@@ -32,7 +32,7 @@ pub(crate) struct Domain {
     pub(crate) threads: Vec<Thread>,
     output: MemoryFile,
     period_ns: u64,
-    /// What the parent holds against it, if it says nothing itself.
+    /// What the parent charges it with, if it reports no fault itself.
     charge: Option<String>,
     told: BoardState,
     told_end: bool,
@@ -79,7 +79,7 @@ impl Domain {
         spawn(at, &self.confinement, &self.threads, &self.output, bell, spawner)
     }
 
-    /// From now on the domain is that one.
+    /// From now on `process` is the domain's process.
     pub(super) fn begin_again(&mut self, process: Process) {
         self.process = process;
         (self.charge, self.told, self.told_end) = (None, BoardState::Starting, false);
@@ -128,7 +128,7 @@ impl Domain {
         self.output.read(name, has_ended, events);
     }
 
-    /// Charges a domain of which a thread runs no cycles: it hangs, or somebody stopped it.
+    /// Charges a domain if one of its threads runs no cycles: it hangs, or somebody stopped it.
     pub(crate) fn listen(&mut self) {
         let is_silent = now_ns() >= self.silent_ns() && !self.has_ended();
         if is_silent && self.state() == BoardState::Running {
@@ -139,12 +139,12 @@ impl Domain {
         }
     }
 
-    /// Holds that against it, if nothing was before.
+    /// Charges the domain with that, unless it has been charged before.
     pub(crate) fn charge(&mut self, charge: String) {
         self.charge.get_or_insert(charge);
     }
 
-    /// Tells it to stop, as was done first at `since_ns`; kills it once it has had its time.
+    /// Tells it to stop (it was first told so at `since_ns`); kills it once its time is over.
     pub(crate) fn stop(&mut self, since_ns: u64) {
         self.process.board.order_stop();
         let limit_ns = self.stop_ns_max();
@@ -155,7 +155,7 @@ impl Domain {
         }
     }
 
-    /// How far it is, as it says itself.
+    /// How far it is, as it reports itself.
     pub(crate) fn state(&self) -> BoardState {
         self.process.board.state()
     }
@@ -172,8 +172,8 @@ impl Domain {
         }
     }
 
-    /// Makes events of what it, named `name`, has come to. What its end means is known once the
-    /// core stops: it may have come too early.
+    /// Makes events of how far the domain, named `name`, has come. What its end means is known only
+    /// once the core stops, because the end may have come too early.
     pub(crate) fn tell(&mut self, name: &str, core_stops: bool, events: &mut Events) {
         let (domain, name, state) = (name, Some(name), self.state());
         if state != mem::replace(&mut self.told, state) {
@@ -187,7 +187,7 @@ impl Domain {
         let fault = self.fault();
         let has_ended = fault.is_some() || self.has_ended() && core_stops;
         if has_ended && !mem::replace(&mut self.told_end, true) {
-            // What was logged before it stands before it.
+            // Lines that were logged before the end come before it.
             self.read_lines(domain, events);
             match fault {
                 Some(at) => events.add(EventKind::Faulted, name, at.fault.to_string()),

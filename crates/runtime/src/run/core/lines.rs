@@ -1,5 +1,5 @@
-//! What the nodes of a thread log becomes events, as many as are bearable. What a process has left
-//! in the region may be anything, and is there after its death.
+//! What the nodes of a thread log becomes events, up to a quota. What a process has left in the
+//! region may be anything, and is there after its death.
 
 use std::io;
 use std::os::fd::RawFd;
@@ -12,8 +12,8 @@ use sinew_core::sys::Region;
 use crate::run::doors::number;
 use crate::run::quota::Quota;
 
-/// Of one node so many lines are kept in this time: what it says on a change, not what it says in
-/// every cycle. What is more is counted, and the count told when the time is over.
+/// How many lines of one node are kept in this time: enough for lines on a change, not for a line
+/// in every cycle. Further lines are counted, and the count is reported when the time is over.
 const OF_NODE_MAX: u64 = 10;
 const OF_NODE_NS: u64 = 10_000_000_000;
 
@@ -23,11 +23,11 @@ const S_NS: u64 = 1_000_000_000;
 pub(super) struct Lines {
     region: Region,
     reader: log::Reader,
-    /// Its nodes by their places, each with what it may say.
+    /// Its nodes by their places, each with its quota.
     nodes: Vec<(String, Quota)>,
-    /// For all of them.
+    /// The quota of all nodes together.
     all: Quota,
-    /// Those that nobody could read.
+    /// Lines that could not be read.
     lost: Quota,
     lost_before: u64,
 }
@@ -56,7 +56,7 @@ impl Lines {
     }
 
     /// Makes events of the lines since the last call; `name` is that of the domain. If it has
-    /// ended, nothing more comes, and what was left out is told at once.
+    /// ended, nothing more comes, and the count of lines that were left out is reported at once.
     pub(super) fn read(&mut self, name: &str, has_ended: bool, events: &mut Events) {
         let Lines { reader, nodes, all, lost, lost_before, .. } = self;
         let now_ns = now_ns();
@@ -154,7 +154,8 @@ mod tests {
         assert_eq!(told.pop(), Some((EventKind::Note, text)));
     }
 
-    /// A process that lies makes up nodes; and what it says of others does not drive out all else.
+    /// A process that lies makes up nodes; and lines that it makes up for others do not drive out
+    /// all else.
     #[test]
     fn a_line_of_no_node_is_lost() {
         let (mut lines, cycle) = lines();

@@ -1,5 +1,5 @@
-//! A thread of the core: its trace, when it last showed a sign of life, and what it did so far.
-//! What a thread writes may be anything: nothing here reckons with it as if it were true.
+//! A thread of the core: its trace, when it last showed a sign of life, and what it did so far. A
+//! thread may write anything, so nothing here relies on it being true.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
@@ -71,7 +71,7 @@ impl Thread {
         self.shown.as_raw_fd()
     }
 
-    /// The same once more.
+    /// One more descriptor of its trace, for reading only.
     pub(super) fn to_show(&self) -> io::Result<OwnedFd> {
         self.shown.try_clone()
     }
@@ -80,8 +80,9 @@ impl Thread {
         self.reader.capacity()
     }
 
-    /// Hands the new records to `each`. Of a running thread no more than its trace holds: who
-    /// writes them faster than they are handled must not keep the parent from watching.
+    /// Hands the new records to `each`. Of a running thread it takes no more than the trace holds:
+    /// a thread that writes records faster than they are handled must not keep the parent from
+    /// watching.
     pub(super) fn read(&mut self, running: bool, clock: Clock, each: &mut dyn FnMut(&Record)) {
         let most = if running { self.capacity() } else { u32::MAX };
         let mut end_ns = 0;
@@ -96,7 +97,7 @@ impl Thread {
         }
     }
 
-    /// Records that were gone before they were read, in this life.
+    /// Records that were overwritten before they were read, in this life.
     pub(crate) fn records_lost(&self) -> u64 {
         self.reader.lost().saturating_sub(self.lost_before)
     }
@@ -172,7 +173,7 @@ mod tests {
         thread.read(true, Clock::calibrate(), &mut |_| {});
         assert!((1..=now_ns()).contains(&thread.heard_ns), "it was heard in the future");
         assert_eq!(thread.counts.totals.skipped, u64::MAX);
-        // A reader begins anew with its records; what it had lost before is of another life.
+        // Whatever a reader lost before belongs to another life.
         thread.lost_before = u64::MAX;
         assert_eq!(thread.records_lost(), 0);
     }

@@ -1,6 +1,6 @@
 //! The output of a realtime domain: a file in memory that only grows. A write never waits for a
-//! reader, as one to a pipe would, and never fails for want of room, which would be a panic of the
-//! node that prints. What was read is given back to the kernel.
+//! reader, as one to a pipe would, and never fails for lack of room, which would be a panic of the
+//! node that prints. Bytes that were read are given back to the kernel.
 
 use std::fs::File;
 use std::io;
@@ -17,11 +17,11 @@ use sinew_core::clock::now_ns;
 use super::{Lines, TAKEN_MAX};
 use crate::run::quota::Quota;
 
-/// The file, and how far it was read: the newest bytes, at each look; a domain that writes faster
-/// than it is looked at, twice a second at least, loses what is older. It is counted.
+/// The file, and how far it was read. Each look, at least twice a second, reads the newest bytes; a
+/// domain that writes faster than that loses the older ones. They are counted.
 pub(crate) struct MemoryFile {
     file: File,
-    /// So many bytes were read, or lost.
+    /// How many bytes were read, or lost.
     read: u64,
     lines: Lines,
     quota: Quota,
@@ -31,9 +31,9 @@ impl MemoryFile {
     pub(crate) fn open() -> io::Result<MemoryFile> {
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let file = memfd_create("sinew-output", flags)?;
-        // The domain has it too, and could take back what was not read yet.
+        // The domain has the file too, and could otherwise take back what was not read yet.
         fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::SEAL)?;
-        // Output and error, and processes that the domain starts, do not overwrite each other.
+        // So output and error, and processes that the domain starts, do not overwrite each other.
         fcntl_setfl(&file, OFlags::APPEND)?;
         let (lines, quota) = (Lines::default(), Quota::of("lines"));
         Ok(MemoryFile { file: file.into(), read: 0, lines, quota })
@@ -43,15 +43,15 @@ impl MemoryFile {
         Ok([self.file.try_clone()?.into(), self.file.try_clone()?.into()])
     }
 
-    /// Makes events of the lines of domain `name` that came since the last look; of what has no end
-    /// yet only if the domain has ended.
+    /// Makes events of the lines of domain `name` that came since the last look; a line that has no
+    /// end yet counts only if the domain has ended.
     pub(crate) fn read(&mut self, name: &str, has_ended: bool, events: &mut Events) {
         let MemoryFile { file, read, lines, quota } = self;
         quota.look(now_ns(), name, events);
         let mut each = |line: &str| {
             quota.say(EventKind::Output, Some(name), line, events);
         };
-        // The kernel tells the size of its own file, and gives back what lies before the end.
+        // The kernel tells the size of its own file, and frees what is before the end.
         let written = file.metadata().map_or(*read, |data| data.len());
         let lost = (written - *read).saturating_sub(TAKEN_MAX as u64);
         if lost > 0 {

@@ -19,7 +19,7 @@ impl Pipe {
     /// A pipe, and its writing ends for a child's output and error.
     pub(crate) fn open() -> io::Result<(Pipe, [Stdio; 2])> {
         let (reader, writer) = io::pipe()?;
-        // Only this end: a service expects that its output may take its time.
+        // Only our end does not block: a service expects that its output may take its time.
         rustix::fs::fcntl_setfl(&reader, OFlags::NONBLOCK)?;
         let ends = [writer.try_clone()?.into(), writer.into()];
         Ok((Pipe { reader, lines: Lines::default(), closed: false }, ends))

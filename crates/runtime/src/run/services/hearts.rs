@@ -1,4 +1,4 @@
-//! The heartbeats of a service: of each node a page of counters that outlives its process.
+//! The heartbeats of a service: for each node a page of counters that outlives its process.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -20,8 +20,8 @@ struct Heart {
     name: String,
     region: Region,
     counted: Rc<Counted>,
-    /// Whether the region is that of another flow node of this life of the domain: an edit brought
-    /// the node. The heart of all flow nodes of a domain is one.
+    /// Whether the region is that of another flow node of this life of the domain, because an edit
+    /// brought this node. All flow nodes of a domain have one heartbeat.
     is_lent: bool,
     is_flow: bool,
     beats: u64,
@@ -37,7 +37,7 @@ impl Hearts {
         Ok(Hearts(nodes.map(heart).collect::<io::Result<_>>()?))
     }
 
-    /// For a new process, in which each node has counters of its own: their descriptors.
+    /// Descriptors of the counters for a new process, in which each node has counters of its own.
     pub(super) fn for_process(&mut self) -> io::Result<Vec<RawFd>> {
         for heart in self.0.iter_mut().filter(|heart| heart.is_lent) {
             *heart = Heart::open(std::mem::take(&mut heart.name), heart.is_flow)?;
@@ -45,19 +45,19 @@ impl Hearts {
         Ok(self.0.iter().map(|heart| number(&heart.region)).collect())
     }
 
-    /// They are listened to from now on.
+    /// From now on the heartbeats are watched.
     pub(super) fn begin(&mut self, now_ns: u64) {
         self.0.iter_mut().for_each(|heart| heart.begin(now_ns));
     }
 
-    /// When to listen: when one is overdue, and else after half of the limit. So much later than
-    /// that a hang may be seen.
+    /// When to look: when a heartbeat is overdue, otherwise after half of the limit. A hang may be
+    /// seen later by that much.
     pub(super) fn due_ns(&self, now_ns: u64, limit_ns: u64) -> u64 {
         let overdue_ns = self.0.iter().map(|heart| heart.heard_ns + limit_ns).min();
         overdue_ns.unwrap_or(u64::MAX).min(now_ns + limit_ns / 2)
     }
 
-    /// What is wrong, in words, if one has shown no sign of life for so long.
+    /// What is wrong, in words, if a node has shown no sign of life for `limit_ns`.
     pub(super) fn silence(&mut self, now_ns: u64, limit_ns: u64) -> Option<String> {
         let hearts = self.0.iter_mut();
         let silent: Vec<&str> =
@@ -66,7 +66,7 @@ impl Hearts {
         match silent.as_slice() {
             [] => None,
             [one] => Some(format!("no heartbeat of node '{one}' for {limit_ms} ms: it hangs")),
-            // Nodes of flows, of which it is not known which one keeps its worker.
+            // Nodes of flows: it is not known which of them holds its worker.
             [first, more @ ..] => Some(format!(
                 "no heartbeat of node '{first}' and {} more for {limit_ms} ms: one of them hangs",
                 more.len()
@@ -74,8 +74,8 @@ impl Hearts {
         }
     }
 
-    /// An edited graph is that of the run now. Nodes that it brings live with the other flow nodes
-    /// of the domain, whose process has no counters for them.
+    /// The edited graph is that of the run now. Nodes that it brings share the heartbeat of the
+    /// other flow nodes of the domain, because its process has no counters for them.
     pub(super) fn adopt(&mut self, policy: &ServiceDomain, plan: &Plan) {
         let lender = self.0.iter().find(|heart| heart.is_flow).cloned();
         let before = self.0.drain(..).map(|heart| (heart.name.clone(), heart));
@@ -111,7 +111,7 @@ impl Heart {
         self.ends_before = self.counted.ends();
     }
 
-    /// Its name, if it has shown no sign of life for so long and has not ended in order.
+    /// Its name, if it has shown no sign of life for `limit_ns` and has not ended in order.
     fn is_silent(&mut self, now_ns: u64, limit_ns: u64) -> Option<&str> {
         let beats = self.counted.beats();
         if beats != self.beats || self.counted.ends() != self.ends_before {

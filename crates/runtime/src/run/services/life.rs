@@ -26,12 +26,12 @@ pub(super) struct Life {
     /// Our end of its connection to the supervisor, until the control server takes it.
     pub(super) connection: Option<UnixStream>,
     born: Vec<Born>,
-    /// Whether it ever was ready: until then its user looks into the spec for what keeps it from
-    /// that.
+    /// Whether it ever was ready: until then the user looks into the spec for what keeps it from
+    /// being ready.
     pub(super) was_ready: bool,
-    /// What the supervisor holds against it, before the kill has landed.
+    /// What the supervisor charges it with, kept until the kill has taken effect.
     charge: Option<String>,
-    /// Processes that the kernel had killed for their memory before it.
+    /// Processes that the kernel had killed for their memory before this life.
     memory_kills: u64,
 }
 
@@ -42,7 +42,7 @@ pub(super) enum Progress {
     Running,
     /// It was told to stop, or killed.
     Stopping { since_ns: u64, killed: bool },
-    /// Its process has ended; what that has started goes too, before anything else.
+    /// Its process has ended; what the process has started is ended too, before anything else.
     Gone(Strays),
 }
 
@@ -51,13 +51,13 @@ struct Born {
     /// Index in the plan of that time.
     index: usize,
     name: String,
-    /// Of the spec.
+    /// Line of the spec.
     line: u32,
 }
 
 impl Life {
-    /// Starts the process of service domain `at`; where its CPU profile goes, and how often it is
-    /// looked in a second, if it is.
+    /// Starts the process of service domain `at`; `profile` is where its CPU profile goes and how
+    /// many samples are taken in a second, if one is asked for.
     pub(super) fn start(
         at: usize,
         confinement: &Confinement,
@@ -95,8 +95,8 @@ impl Life {
         })
     }
 
-    /// Adds what there is to wait for: its end, and that it is ready. Afterwards its bell is not
-    /// heard; who rings without end disturbs nobody.
+    /// Adds what there is to wait for: its end, and until it is ready its bell. After that the bell
+    /// is not heard, so a service that rings without end disturbs nobody.
     pub(super) fn wait_for<'a>(&'a self, waits: &mut Vec<PollFd<'a>>) {
         match &self.progress {
             Progress::Gone(strays) => {
@@ -109,18 +109,19 @@ impl Life {
         }
     }
 
-    /// To be called after a wait, before anything is looked at.
+    /// Call it after a wait, before anything is looked at.
     pub(super) fn hush(&self) {
         if matches!(self.progress, Progress::Starting { .. }) {
             self.bell.hush();
         }
     }
 
-    /// Once its process has ended, has what that has started killed. To look through all processes
-    /// may take a while, and the others must be watched meanwhile.
+    /// Once its process has ended, has the processes that it has started killed. Looking through
+    /// all processes may take a while, and the other services must be watched meanwhile.
     pub(super) fn reap(&mut self, confinement: &Confinement) {
         if self.process.reap() {
-            // Either way: what a cgroup knows it kills at once, the others are looked for.
+            // Both ways are used: the cgroup kills what it knows at once, and the others are looked
+            // for.
             let _ = confinement.kill();
             self.progress = Progress::Gone(self.process.seek_strays());
         }
@@ -130,7 +131,7 @@ impl Life {
         matches!(&self.progress, Progress::Gone(strays) if strays.are_gone())
     }
 
-    /// How far it is, as it says itself.
+    /// How far it is, as it reports itself.
     pub(super) fn state(&self) -> BoardState {
         self.process.board.state()
     }
@@ -153,8 +154,8 @@ impl Life {
         self.progress = Progress::Stopping { since_ns: now_ns, killed: true };
     }
 
-    /// Nothing is left of it: whether it has ended in order, and why it has ended. Where it was
-    /// never ready, `file` is where its user looks.
+    /// Nothing is left of it: returns whether it has ended in order, and why it has ended. If it
+    /// was never ready, the user looks into `file`.
     pub(super) fn end(self, file: &str, confinement: &Confinement) -> (bool, String) {
         let status = self.process.ended().unwrap_or_default();
         let fault =
@@ -187,8 +188,8 @@ impl Life {
         (in_order, reason)
     }
 
-    /// The node with this index in the plan that its process was started with. What a service
-    /// writes may be anything.
+    /// The node with this index in the plan that its process was started with. A service may write
+    /// anything.
     fn born(&self, index: usize) -> Option<&Born> {
         self.born.iter().find(|born| born.index == index)
     }

@@ -4,12 +4,12 @@ use std::collections::VecDeque;
 
 use sinew_spec::plan::{Restart, RestartPolicy};
 
-/// What is to become of it.
+/// What is to become of a service that has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
     /// It comes back after a pause.
     Restart { after_ns: u64 },
-    /// It has done what it was for, or its policy is to leave it.
+    /// It has done its job, or its policy is not to restart it.
     Leave,
     /// It has ended too often.
     GiveUp,
@@ -18,7 +18,7 @@ pub(super) enum Next {
 /// The lives and restarts of a service so far.
 #[derive(Debug)]
 pub(crate) struct History {
-    /// How often its process was to be started.
+    /// How often a start of its process was tried.
     pub(super) lives: u32,
     pub(crate) restarts: u32,
     pub(crate) reason: Option<String>,
@@ -61,7 +61,7 @@ impl History {
         Next::Restart { after_ns }
     }
 
-    /// Somebody wants it back: what was is forgotten.
+    /// Somebody wants it back: its earlier ends are forgotten.
     pub(super) fn forget(&mut self) {
         self.recent_ns.clear();
     }

@@ -30,12 +30,12 @@ use crate::run::quota::Quota;
 /// How long a service that was killed may take to be gone, before the supervisor says so.
 const GONE_NS_MAX: u64 = 5_000_000_000;
 
-/// So often the lines of a service that has said too much in this second are taken and dropped: it
-/// shall not wait for us, and not wake us with each of them either.
+/// How often the lines of a service that has printed too much in this second are taken and dropped.
+/// The service must not wait for us, and must not wake us with each line either.
 const FLOOD_LOOK_NS: u64 = 10_000_000;
 
-/// Names of flow nodes that are kept of a service, as many as it can have: one that makes up names
-/// fills no memory of ours.
+/// Names of flow nodes that are kept of a service, as many as it can have: a service that makes up
+/// names cannot fill our memory.
 const FLOW_NODES_MAX: usize = NODES_MAX;
 
 pub(crate) struct Supervised {
@@ -56,11 +56,11 @@ pub(crate) struct Supervised {
     pub(crate) address: Option<String>,
     /// What its flow nodes have done in this life, by name.
     pub(crate) flows: BTreeMap<String, FlowStatus>,
-    /// Its threads for work that blocks, as it said last in this life.
+    /// Its threads for work that blocks, as last reported in this life.
     pub(crate) pool: Option<PoolStatus>,
-    /// What it said last of the other hosts in this life.
+    /// What it last reported about the other hosts in this life.
     pub(crate) hosts: Vec<HostStatus>,
-    /// Where its last life writes its CPU profile as it stops.
+    /// Where its last life writes its CPU profile when it stops.
     profile: Option<PathBuf>,
 }
 
@@ -69,7 +69,7 @@ enum Standing {
     Waiting,
     /// To be started at this time.
     Due { at_ns: u64 },
-    /// It has a process, or what that has left behind.
+    /// It has a process, or something that its process has left behind.
     Alive(Box<Life>),
     /// It does not come back: finished, ended or given up.
     Over(DomainState),
@@ -184,7 +184,7 @@ impl Supervised {
     pub(crate) fn restart(&mut self, events: &mut Events) {
         self.history.forget();
         match self.standing {
-            // Its turn comes: those before it are not ready yet.
+            // Its turn is still to come: those before it are not ready yet.
             Standing::Waiting => {}
             Standing::Due { .. } | Standing::Over(_) => self.standing = Standing::Due { at_ns: 0 },
             Standing::Alive(_) => {
@@ -194,7 +194,7 @@ impl Supervised {
         }
     }
 
-    /// Unless it was told before.
+    /// Orders it to stop, unless that was done before.
     fn order_stop(&mut self, events: &mut Events) {
         if let Standing::Alive(life) = &mut self.standing
             && matches!(life.progress, Progress::Starting { .. } | Progress::Running)
@@ -244,13 +244,14 @@ impl Supervised {
         has_flows(plan, &plan.domains[self.at]).then(|| profile.file_of(&self.name, domains, lives))
     }
 
-    /// Its CPU profile, if that was asked for and its last life has left none that is whole.
+    /// A text about its CPU profile, if one was asked for and its last life has not left a whole
+    /// one.
     pub(crate) fn profile_lacks(&self) -> Option<String> {
         let path = self.profile.as_ref().filter(|path| !is_whole(path))?;
         Some(format!("the CPU profile '{}' is incomplete", path.display()))
     }
 
-    /// Looks whether its process does in time what it is to do.
+    /// Checks that its process does in time what it has to do.
     fn watch(&mut self, now_ns: u64, events: &mut Events) {
         let stop_ns_max = self.stop_ns_max();
         let plan::ServiceDomain { start_deadline_ns, heartbeat_ns, .. } = self.policy;
@@ -308,7 +309,7 @@ impl Supervised {
     }
 
     fn ended(&mut self, file: &str, now_ns: u64, events: &mut Events) {
-        // What it said last is there now.
+        // Its last lines are there now.
         self.read_lines(now_ns, events);
         let Standing::Alive(life) = std::mem::replace(&mut self.standing, Standing::Waiting) else {
             return;
@@ -372,7 +373,7 @@ impl Supervised {
         self.flows.retain(|name, _| self.hearts.has(name));
     }
 
-    /// Takes what it says of its flow nodes; what it says may be anything.
+    /// Takes what it says about its flow nodes; it may say anything.
     pub(crate) fn take_figures(&mut self, figures: &[FlowFigures]) {
         for FlowFigures { name, status } in figures {
             if self.flows.len() < FLOW_NODES_MAX || self.flows.contains_key(name) {
@@ -381,7 +382,7 @@ impl Supervised {
         }
     }
 
-    /// Takes what it says of its threads for work that blocks; as above.
+    /// Takes what it says about its threads for work that blocks; it may say anything.
     pub(crate) fn take_pool(&mut self, pool: &PoolStatus) {
         let last_change = pool.last_change.clone();
         let last_change = last_change.map(|change| PoolChange { why: cut(change.why), ..change });
@@ -391,7 +392,8 @@ impl Supervised {
 
 /// The hosts of a graph.
 impl Supervised {
-    /// Takes what it says of other hosts, as above; what has changed, in words.
+    /// Takes what it says about other hosts (it may say anything); returns what has changed, in
+    /// words.
     pub(crate) fn take_hosts(&mut self, hosts: &[HostStatus]) -> Vec<String> {
         let cut_name =
             |host: &HostStatus| HostStatus { name: cut(host.name.clone()), ..host.clone() };
@@ -403,7 +405,7 @@ impl Supervised {
     }
 }
 
-/// What is said of a host whose state has changed.
+/// The text about a host whose state has changed.
 fn said(host: &HostStatus) -> String {
     let name = &host.name;
     if name == ROUTER {
@@ -432,7 +434,7 @@ impl Supervised {
         }
     }
 
-    /// Our end of the connection to a new life of it, once.
+    /// Our end of the connection to a new life of it; given once.
     pub(crate) fn connection(&mut self) -> Option<UnixStream> {
         match &mut self.standing {
             Standing::Alive(life) => life.connection.take(),

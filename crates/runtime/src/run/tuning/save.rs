@@ -1,4 +1,4 @@
-//! Values on their way into the text of a spec: nothing else of it changes, comments neither.
+//! Writes values into the text of a spec: nothing else in it changes, not even comments.
 
 use std::fs;
 use std::io;
@@ -9,8 +9,8 @@ use sinew_spec::edit::{Change, Places, edit};
 use super::parts;
 use crate::replace::replace;
 
-/// Writes values, `NODE.PARAMETER=VALUE` each, into the spec `file`; one at a time, for it reads
-/// what it changes. Blocks as the disk does.
+/// Writes values, `NODE.PARAMETER=VALUE` each, into the spec `file`; one call at a time, because it
+/// reads what it changes. Blocks on the disk.
 pub(super) fn to_spec(file: &Path, settings: &[String]) -> Result<(), String> {
     let say = |error: io::Error| error.to_string();
     let old = fs::read_to_string(file).map_err(say)?;

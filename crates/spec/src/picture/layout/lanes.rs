@@ -1,4 +1,4 @@
-//! Lanes: where links run that do not end in the next column.
+//! Lanes: for links that do not end in the next column.
 
 use std::collections::HashMap;
 
@@ -7,10 +7,10 @@ use sinew_plan::plan::Plan;
 use super::{Layout, Rect, Turns};
 use crate::picture::line::Line;
 
-/// From lane to lane, px.
+/// Distance between lanes, px.
 const LANE: f64 = 16.0;
 
-/// Where lanes lie: below a thread, below all threads of a domain, below all domains.
+/// Where lanes are: below a thread, below all threads of a domain, below all domains.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Level {
     Thread(usize, usize),
@@ -19,7 +19,7 @@ pub(super) enum Level {
 }
 
 impl Level {
-    /// The innermost box that both ends of a line stand in.
+    /// The innermost box that contains both ends of a line.
     pub(super) fn of(plan: &Plan, line: &Line) -> Level {
         let (from, to) = (&plan.nodes[line.from.node], &plan.nodes[line.to.node]);
         match (from.domain == to.domain, from.thread == to.thread) {
@@ -30,7 +30,7 @@ impl Level {
     }
 }
 
-/// What a net takes of its lane.
+/// The piece of its lane that a net takes.
 #[derive(Clone, Copy)]
 struct Span {
     net: usize,
@@ -43,12 +43,12 @@ struct Span {
 pub(super) struct Lanes {
     /// Level and place of each net that has a lane.
     of_net: Vec<Option<(Level, usize)>>,
-    /// What is taken of the lanes of each level.
+    /// The pieces that are taken in the lanes of each level.
     taken: HashMap<Level, Vec<Vec<Span>>>,
 }
 
 impl Lanes {
-    /// Shorter ways lie higher; two that do not meet may share a lane.
+    /// Shorter nets get higher lanes; two that do not overlap may share a lane.
     pub(super) fn new(plan: &Plan, lines: &[Line], nets: &[usize], turns: &[Turns]) -> Lanes {
         let mut of_net: Vec<Option<(Level, usize)>> = vec![None; nets.len()];
         let mut taken: HashMap<Level, Vec<Vec<Span>>> = HashMap::new();
@@ -84,7 +84,7 @@ impl Lanes {
     }
 }
 
-/// What the nets take of their lanes, the shortest first.
+/// The pieces of lanes that the nets need, the shortest first.
 fn spans(plan: &Plan, lines: &[Line], nets: &[usize], turns: &[Turns]) -> Vec<Span> {
     let mut spans: Vec<Option<Span>> = vec![None; nets.len()];
     for (at, line) in lines.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! The picture on a terminal that is only memory.
+//! The picture on an in-memory terminal.
 
 use ratatui::style::Color;
 use sinew_control::status::DomainState;
@@ -9,7 +9,7 @@ use sinew_runtime::run::ServiceState;
 use super::*;
 use crate::screen;
 
-/// As long as that of a dashboard, whose token stands in it.
+/// As long as the address of a dashboard, which contains its token.
 const ADDRESS: &str = "http://127.0.0.1:8600/#token=264c017f6b7e07719d08b281582655d3";
 
 fn picture(width: u16, height: u16, color: bool) -> (String, Vec<Color>) {
@@ -115,7 +115,7 @@ fn a_notice_takes_the_rows_it_needs_up_to_three() {
 
 #[test]
 fn what_a_screen_does_not_show_is_counted() {
-    // Two rows of signals and their title; a screen of 40x10 shows the times of cycles at most.
+    // Two rows of signals and their title. A screen of 40x10 has room only for the times of cycles.
     for (width, height) in [(80, 20), (40, 10), (80, 3)] {
         let (text, _) = picture(width, height, true);
         let last = text.lines().last().unwrap_or_default();

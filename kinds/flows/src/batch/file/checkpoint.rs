@@ -1,4 +1,4 @@
-//! How far a file was read, in a file of its own that is whole after any kill.
+//! Checkpoints: how far a file was read, kept in a file of its own that is complete after any kill.
 
 use std::fmt::Display;
 use std::fs::{self, File};
@@ -11,25 +11,26 @@ use sinew_flow::Error;
 
 use crate::framing::FilePlace;
 
-/// The version of the format, in each.
+/// The version of the format, which each checkpoint contains.
 const VERSION: u32 = 1;
-/// Longest that is read, in bytes.
+/// Longest checkpoint that is read, in bytes.
 const LEN_MAX: u64 = 64 << 10;
 
-/// What stands in it.
+/// The content of a checkpoint.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Saved {
     pub(super) sinew_checkpoint: u32,
-    /// The file that is read, its place among all, and SHA-256 of their names up to there.
+    /// The file that is read, its index among all files, and SHA-256 of the names of the files up
+    /// to it.
     pub(super) file: String,
     pub(super) file_at: usize,
     pub(super) files_sha256: String,
     pub(super) inode: u64,
-    /// SHA-256 of its first bytes, and how many these are.
+    /// SHA-256 of the file's first bytes, and how many these are.
     pub(super) head_sha256: String,
     pub(super) head_len: u64,
-    /// What lies before is answered.
+    /// All elements before this offset are answered.
     pub(super) offset: u64,
     pub(super) line: u64,
     pub(super) counts: ElementCounts,
@@ -52,10 +53,10 @@ impl Saved {
         FilePlace { offset: self.offset, line: self.line }
     }
 
-    /// What was written there; `None` if nothing was.
+    /// The checkpoint in the file `path`; `None` if there is no such file.
     ///
     /// # Errors
-    /// It cannot be read, or is something else.
+    /// The file cannot be read, or is not a checkpoint.
     pub(super) fn read(path: &Path) -> Result<Option<Saved>, Error> {
         let read = || -> io::Result<Vec<u8>> {
             if fs::metadata(path)?.len() > LEN_MAX {
@@ -71,10 +72,10 @@ impl Saved {
         Saved::parse(&bytes, &path.display()).map(Some)
     }
 
-    /// What these bytes say, which stand at `place`.
+    /// The checkpoint in these bytes, which come from `place`.
     ///
     /// # Errors
-    /// They are something else.
+    /// The bytes are not a checkpoint.
     pub(super) fn parse(bytes: &[u8], place: &dyn Display) -> Result<Saved, Error> {
         let saved: Saved =
             serde_json::from_slice(bytes).map_err(|error| unreadable(place, &error))?;
@@ -84,10 +85,10 @@ impl Saved {
         }
     }
 
-    /// Puts it there, in the place of what was there, on the disk.
+    /// Writes it to `path`, replacing an earlier one, and waits until it is on the disk.
     ///
     /// # Errors
-    /// The disk is full, the folder is not there.
+    /// For example the disk is full, or the folder does not exist.
     pub(super) fn write(&self, path: &Path) -> Result<(), Error> {
         let mut new = PathBuf::from(path);
         new.as_mut_os_string().push(".new");
@@ -108,7 +109,7 @@ impl Saved {
     }
 }
 
-/// What is at `place` is no checkpoint.
+/// The error that `place` does not hold a checkpoint.
 pub(super) fn unreadable(place: &dyn Display, why: &dyn Display) -> Error {
     Error::new(format_args!(
         "'{place}' is not a checkpoint that can be read: {why}; name another, or remove it to \

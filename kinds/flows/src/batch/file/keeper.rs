@@ -13,7 +13,7 @@ use super::checkpoint::{Saved, unreadable};
 use crate::data::store::{Store, named_at};
 use crate::script::key::Key;
 
-/// What the spec says of it.
+/// Where checkpoints are kept, as the spec says it.
 pub(super) enum Keeper {
     File(PathBuf),
     Entry { store: String, key: Key, open: Option<Arc<Store>> },
@@ -27,7 +27,7 @@ pub(super) enum KeptAt {
 }
 
 impl Keeper {
-    /// That of the parameter `checkpoint`; `None` if it is empty.
+    /// The keeper that the parameter `checkpoint` names; `None` if it is empty.
     pub(super) fn of(parameters: &Parameters<'_>) -> Result<Option<Keeper>, Vec<Refusal>> {
         let item = parameters.yaml("checkpoint");
         if let Data::Map(entries) = &item.data
@@ -55,7 +55,7 @@ impl Keeper {
         }
     }
 
-    /// Where that of this packet is.
+    /// The place of this packet's checkpoint.
     pub(super) fn find(&self, at: At<'_>, packet: &Value) -> Result<KeptAt, Error> {
         match self {
             Keeper::File(path) => Ok(KeptAt::File(path.clone())),
@@ -68,10 +68,10 @@ impl Keeper {
 }
 
 impl KeptAt {
-    /// What was written there; `None` if nothing was.
+    /// The checkpoint that was written there; `None` if there is none.
     ///
     /// # Errors
-    /// It cannot be read, or is something else.
+    /// It cannot be read, or is not a checkpoint.
     pub(super) async fn read(&self, at: At<'_>) -> Result<Option<Saved>, Error> {
         match self {
             KeptAt::File(path) => {
@@ -86,10 +86,10 @@ impl KeptAt {
         }
     }
 
-    /// Puts it there, in the place of what was there.
+    /// Writes it there, replacing an earlier one.
     ///
     /// # Errors
-    /// The disk is full, the folder is not there, the store has no room.
+    /// For example the disk is full, the folder does not exist, or the store has no room.
     pub(super) async fn write(&self, at: At<'_>, saved: Saved) -> Result<(), Error> {
         match self {
             KeptAt::File(path) => {

@@ -1,4 +1,4 @@
-//! Files one after the other: a few records at a time, from where a checkpoint says.
+//! Reads files one after the other, a few records at a time, from the place of a checkpoint.
 
 mod follow;
 
@@ -14,7 +14,7 @@ use crate::framing::FilePlace;
 
 /// Most files that a pattern may mean.
 const FILES_MAX: usize = 10_000;
-/// So many records are read ahead of the flow at most, and about so many bytes.
+/// Most records that are read ahead of the flow, and about how many bytes.
 const BATCH_MAX: usize = 256;
 const BATCH_BYTES: usize = 64 << 10;
 
@@ -22,12 +22,12 @@ const BATCH_BYTES: usize = 64 << 10;
 #[derive(Clone)]
 pub(super) struct Order {
     pub(super) folder: PathBuf,
-    /// A path or a pattern, seen from the folder.
+    /// A path or a pattern, relative to the folder.
     pub(super) path: String,
-    /// Whether a packet had a hand in it.
+    /// Whether the path comes from a packet.
     pub(super) is_foreign: bool,
     pub(super) manner: Manner,
-    /// The place of the checkpoint, as it is shown; and what it says.
+    /// The place of the checkpoint as messages show it; and the checkpoint.
     pub(super) checkpoint: Option<String>,
     pub(super) saved: Option<Saved>,
 }
@@ -36,28 +36,28 @@ pub(super) struct Order {
 pub(super) struct Reading {
     pub(super) order: Order,
     pub(super) names: Vec<String>,
-    /// The one that is read, and its place.
+    /// The file that is read now, and its index in `names`.
     records: Records,
     at: usize,
-    /// Since when there is another file in the place of one that is followed.
+    /// Since when there is another file under the name of the followed one.
     moved: Option<Instant>,
-    /// What is to be said of that.
+    /// Lines for the log about a followed file.
     pub(super) notes: Vec<String>,
-    /// Why the last records were not more.
+    /// The error that ended the last records early; returned by the next call.
     failure: Option<Error>,
-    /// Bytes of all files, and of those before the one that it begins in.
+    /// Bytes of all files, and of the files before the one in which it begins.
     pub(super) bytes: u64,
     pub(super) bytes_before: u64,
-    /// Where it begins, and what was done before.
+    /// Where it begins, and the counts up to there.
     pub(super) begun: FilePlace,
     pub(super) counts: ElementCounts,
 }
 
 impl Reading {
-    /// Finds and opens the files, and goes to where the checkpoint says.
+    /// Finds and opens the files, and goes to the place of the checkpoint.
     ///
     /// # Errors
-    /// There are none, they cannot be read, or the checkpoint is that of others.
+    /// There are no files, they cannot be read, or the checkpoint is of other files.
     pub(super) fn open(order: Order) -> Result<Reading, Error> {
         let names = names(&order)?;
         let saved = order.saved.clone();
@@ -108,7 +108,7 @@ impl Reading {
         })
     }
 
-    /// The records that come next; none at the end of the last file.
+    /// The next records; empty at the end of the last file.
     ///
     /// # Errors
     /// A file cannot be read, or a record is too long.
@@ -127,7 +127,7 @@ impl Reading {
                     records.push(record);
                 }
                 Ok(None) => break,
-                // Those before it come first.
+                // The records before the error come first.
                 Err(error) if !records.is_empty() => {
                     self.failure = Some(error);
                     break;
@@ -153,7 +153,7 @@ impl Reading {
     }
 }
 
-/// What a checkpoint says of this place.
+/// The checkpoint for this place.
 pub(super) fn saved_at(
     names: &[String],
     known: &Known,
@@ -175,7 +175,7 @@ pub(super) fn saved_at(
     }
 }
 
-/// Why the file is not that of the checkpoint.
+/// Why the file is not the one of the checkpoint; `None` if it is.
 fn differs(known: &Known, saved: &Saved, name: &str) -> Option<String> {
     let (was, is) = (saved.offset, known.len);
     if known.inode != saved.inode {
@@ -198,7 +198,7 @@ fn open(order: &Order, name: &str, at: usize) -> Result<Records, Error> {
 }
 
 fn len_of(order: &Order, name: &str) -> u64 {
-    // One that is gone is told of when it is opened.
+    // A file that is gone is reported when it is opened.
     fs::metadata(order.folder.join(name)).map_or(0, |state| state.len())
 }
 
@@ -211,7 +211,7 @@ fn foreign(order: &Order, what: &str) -> Error {
     .with_status(409)
 }
 
-/// The names of the files that are meant, in order.
+/// The names of the files that the order means, sorted.
 fn names(order: &Order) -> Result<Vec<String>, Error> {
     let Order { folder, path, is_foreign, .. } = order;
     let wrong = |text: String| Err(Error::new(text).with_status(400));

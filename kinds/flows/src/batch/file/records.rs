@@ -1,4 +1,4 @@
-//! The records of a file, one after the other, in bounded memory. All of it blocks: it is for a
+//! The records of a file, one after the other, in bounded memory. All calls block; they are for a
 //! thread of the pool.
 
 use std::fs::{self, File, TryLockError};
@@ -15,32 +15,32 @@ use sinew_flow::{Error, Value};
 use crate::framing::{Element, ElementFormat, FilePlace, Framer, NextElement};
 use crate::script::library::hex;
 
-/// Bytes that are read from the file at a time.
+/// Most bytes of one read from the file.
 const PIECE_LEN: usize = 64 << 10;
-/// So many bytes at the beginning of a file say whether it is the same one.
+/// This many bytes at the beginning of a file are compared to say whether it is the same file.
 const HEAD_LEN: usize = 4096;
 
-/// A file, as one knows it again.
+/// What identifies a file later.
 #[derive(Debug)]
 pub(super) struct Known {
-    /// Seen from the folder of the spec.
+    /// Relative to the folder of the spec.
     pub(super) name: String,
-    /// Its place among the files that are read.
+    /// Its index among the files that are read.
     pub(super) at: usize,
     pub(super) inode: u64,
     /// Its length when it was opened.
     pub(super) len: u64,
-    /// Its first bytes then.
+    /// Its first bytes at that time.
     head: Vec<u8>,
 }
 
 impl Known {
-    /// How many of its first bytes say which file it is, of those before `offset`.
+    /// How many of its first bytes identify the file; only bytes before `offset` count.
     pub(super) fn head_len(&self, offset: u64) -> u64 {
         offset.min(self.head.len() as u64)
     }
 
-    /// SHA-256 of so many of its first bytes, if it has them.
+    /// SHA-256 of its first `len` bytes, if that many are known.
     pub(super) fn head_sha256(&self, len: u64) -> Option<String> {
         self.head.get(..usize::try_from(len).ok()?).map(digest_of)
     }
@@ -51,11 +51,11 @@ pub(super) struct Record {
     pub(super) file: Arc<Known>,
     /// The line in which it begins, from 1.
     pub(super) number: u64,
-    /// Where the next one begins.
+    /// Where the next element begins.
     pub(super) next: FilePlace,
-    /// As it stands in the file, without the end of its line.
+    /// The element's bytes in the file, without the end of its line.
     pub(super) raw: Bytes,
-    /// What it means.
+    /// The element's value.
     pub(super) value: Result<Value, Error>,
 }
 
@@ -65,7 +65,7 @@ pub(super) struct Records {
     pub(super) known: Arc<Known>,
     framer: Framer,
     piece: Vec<u8>,
-    /// More may come at its end: a last record without an end is none yet.
+    /// More may come at its end, so a last record without an end does not count yet.
     follows: bool,
 }
 
@@ -77,22 +77,22 @@ pub(super) struct Manner {
     pub(super) follows: bool,
 }
 
-/// What has become of a file that is followed.
+/// What has happened to a file that is followed.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Look {
     Same,
     Grown,
-    /// It has fewer bytes than were read of it, or begins otherwise.
+    /// It has fewer bytes than were read of it, or begins differently.
     Cut,
-    /// There is another file in its place.
+    /// There is another file under its name.
     Moved,
 }
 
 impl Records {
-    /// Opens the file; `is_ours`: nobody else may read it so meanwhile.
+    /// Opens the file. `is_ours`: no other flow may open it in this way meanwhile.
     ///
     /// # Errors
-    /// It is not there (404), no file, or another flow has it (409).
+    /// It does not exist (404), is not a file, or another flow has it (409).
     pub(super) fn open(
         (path, name, at): (&Path, &str, usize),
         manner: Manner,
@@ -103,7 +103,8 @@ impl Records {
             Error::new(format_args!("the file '{name}' cannot be read: {error}"))
                 .with_status(status)
         };
-        // What is no file may have nobody at its other end: that is not waited for.
+        // Something that is not a file, such as a pipe, may have nobody at its other end; opening
+        // must not wait for that.
         let flags = OFlags::NONBLOCK.bits() as i32;
         let mut file = File::options().read(true).custom_flags(flags).open(path).map_err(fail)?;
         let state = file.metadata().map_err(fail)?;
@@ -133,7 +134,7 @@ impl Records {
         Ok(records)
     }
 
-    /// Goes on where somebody has been before.
+    /// Goes on at a place that was reached before.
     pub(super) fn go_to(&mut self, place: FilePlace) -> Result<(), Error> {
         if place == FilePlace::default() {
             return Ok(());
@@ -146,17 +147,17 @@ impl Records {
     /// Goes back to the beginning of a file that was cut, and is another one now.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// The file cannot be read.
     pub(super) fn restart(&mut self) -> Result<(), Error> {
         self.file.seek(SeekFrom::Start(0)).map_err(|error| self.broken(&error))?;
         self.framer.restart();
         self.know(0)
     }
 
-    /// Takes more of its beginning to know it by, if it was too short for that.
+    /// Takes more bytes of its beginning to identify it, if the file was too short before.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// The file cannot be read.
     pub(super) fn know_more(&mut self) -> Result<(), Error> {
         match self.known.head.len() {
             HEAD_LEN.. => Ok(()),
@@ -164,7 +165,7 @@ impl Records {
         }
     }
 
-    /// Knows it by its beginning as it is now, after so many bytes that are known.
+    /// Takes the file's present beginning to identify it; the first `from` bytes are known already.
     fn know(&mut self, from: usize) -> Result<(), Error> {
         let broken = |error: io::Error| self.broken(&error);
         let len = self.file.metadata().map_err(broken)?.len();
@@ -176,16 +177,16 @@ impl Records {
         Ok(())
     }
 
-    /// What has become of the file, which is at `path`.
+    /// What has happened to the file, which was opened at `path`.
     ///
     /// # Errors
-    /// It cannot be read any more.
+    /// The file cannot be read any more.
     pub(super) fn look(&self, path: &Path) -> Result<Look, Error> {
         let broken = |error: io::Error| self.broken(&error);
         let len = self.file.metadata().map_err(broken)?.len();
         let read = (&self.file).stream_position().map_err(broken)?;
         let mut head = vec![0; self.known.head.len()];
-        // What is shorter than its beginning was is cut, too.
+        // A file that is shorter than its known beginning counts as cut too.
         let begins = self.file.read_exact_at(&mut head, 0).is_ok() && head == self.known.head;
         let other = fs::metadata(path).is_ok_and(|state| state.ino() != self.known.inode);
         Ok(match len {
@@ -196,12 +197,12 @@ impl Records {
         })
     }
 
-    /// Where the first byte lies that is in no record yet.
+    /// The place of the first byte that belongs to no record yet.
     pub(super) fn place(&self) -> FilePlace {
         self.framer.place()
     }
 
-    /// Nothing more comes: what is left is its last record.
+    /// Says that nothing more comes: the rest is the last record.
     pub(super) fn end(&mut self) {
         self.follows = false;
     }
@@ -211,10 +212,10 @@ impl Records {
         self.follows
     }
 
-    /// The next record; `None` at the end of the file, as it is now if more may come.
+    /// The next record; `None` at the end of the file, or at its present end if more may come.
     ///
     /// # Errors
-    /// It cannot be read, or a record is too long.
+    /// The file cannot be read, or a record is too long.
     pub(super) fn next(&mut self) -> Result<Option<Record>, Error> {
         loop {
             match self.framer.next()? {
@@ -228,7 +229,7 @@ impl Records {
         }
     }
 
-    /// Reads more; not if there is none yet.
+    /// Reads more; `false` if there is no more yet.
     fn fill(&mut self) -> Result<bool, Error> {
         let read = self.file.read(&mut self.piece).map_err(|error| self.broken(&error))?;
         if read > 0 {

@@ -1,5 +1,4 @@
-//! Files that are read: what their elements are, what is wrong with them, where a second flow goes
-//! on.
+//! Files that are read: their elements, errors in them, and where a second flow goes on.
 
 mod bad;
 mod follow;
@@ -14,7 +13,7 @@ use super::records::Records;
 use super::*;
 use crate::testing::{LIMIT, plan, refusals, run, table};
 
-/// A folder with this file `data`.
+/// A folder with a file `data` of this content.
 fn folder(data: impl AsRef<[u8]>) -> TempDir {
     let folder = tempdir().expect("a folder");
     fs::write(folder.path().join("data"), data).expect("a file");
@@ -30,11 +29,11 @@ fn graph(parameters: &str, next: &str) -> String {
     )
 }
 
-/// What comes of it in that folder.
+/// The reply of the graph in that folder.
 fn reply(folder: &Path, graph: &str) -> Reply {
     let graph =
         format!("- {{kind: begin, name: begin, ports: {{out: [{{name: f, port: in}}]}}}}\n{graph}");
-    // As in a run: 'sinew test' has no checkpoints.
+    // Resources as in a run, because 'sinew test' has no checkpoints.
     let resources = Resources::default();
     let made = FlowFixture::with_sites(&plan(&graph), &table(), folder, |_, site| {
         site.resources = resources.clone();
@@ -54,8 +53,7 @@ fn manner(format: ElementFormat) -> Manner {
     Manner { format, size_max: 1000, follows: false }
 }
 
-/// All records of a file, as JSON, or what is wrong with each; with its line, and what it looks
-/// like there.
+/// All records of a file: the line, the value as JSON or its error, and the raw text.
 fn records(data: &[u8], format: ElementFormat) -> Result<Vec<(u64, String, String)>, Error> {
     let folder = folder(data);
     let path = folder.path().join("data");
@@ -69,7 +67,7 @@ fn records(data: &[u8], format: ElementFormat) -> Result<Vec<(u64, String, Strin
         found.push((record.number, String::from_utf8_lossy(&record.raw).into_owned(), value));
         places.push(record.next);
     }
-    // From wherever one goes on, the rest is the same.
+    // From each place, the rest is the same.
     for (at, place) in places.into_iter().enumerate() {
         let mut again = Records::open((&path, "data", 0), manner(format), false)?;
         again.go_to(place)?;
@@ -190,13 +188,13 @@ fn a_second_flow_goes_on_where_the_first_one_ended() {
     let error = resumed(folder.path()).expect_err("it is to fail");
     assert!(error.text().contains("line 4"), "{error}");
     let saved = fs::read_to_string(&mark).expect("a checkpoint");
-    // The same file, mended: what was answered is not read again, and counts.
+    // The same file, corrected: answered elements are not read again, but they count.
     fs::write(&data, "n\n1\n2\n3333\n4\n5\n").expect("a file");
     assert_eq!(resumed(folder.path()), counts(5, 5, 0));
     assert_eq!(resumed(folder.path()), counts(5, 5, 0), "it is done");
     fs::write(&data, "n\n1\n2\n3333\n4\n5\n6\n").expect("a file");
     assert_eq!(resumed(folder.path()), counts(6, 6, 0), "it has grown");
-    // One in which only what was not answered is left.
+    // With the old checkpoint, only the elements that it does not count as answered are read.
     fs::write(&mark, saved).expect("a file");
     assert_eq!(resumed(folder.path()), counts(6, 6, 0));
 }
@@ -222,7 +220,7 @@ fn a_checkpoint_of_something_else_is_refused_and_says_what_to_do() {
     refused("not a checkpoint that can be read");
     fs::remove_file(&mark).expect("it is there");
     assert_eq!(resumed(folder.path()), counts(2, 2, 0));
-    // While somebody else reads it so, nobody does.
+    // While one flow reads it with a checkpoint, no other can.
     let held =
         Records::open((&data, "data", 0), manner(ElementFormat::Lines), true).expect("a file");
     assert_eq!(resumed(folder.path()).expect_err("it is read").status(), 409);

@@ -12,7 +12,7 @@ use sinew_spec::plan::Delivery;
 use crate::bridge::testing::{Graph, Word, try_plan};
 use crate::testing::run;
 
-/// A word with this number.
+/// A `Word` with this number.
 fn word(sequence: u64) -> Word {
     Word { sequence, speed_m_per_s: [0.5, -1.0], what: 3, reserved: 0 }
 }

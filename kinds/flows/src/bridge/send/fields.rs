@@ -1,5 +1,5 @@
-//! What can be said of a `send` before anything is sent: whether its fields are those of the
-//! message that the mailbox takes.
+//! Checks a `send` before anything is sent: whether its fields are those of the message that the
+//! mailbox takes.
 
 use sinew_core::catalogue::{MessageType, Scalar};
 use sinew_core::{Parameters, Refusal};
@@ -41,7 +41,8 @@ pub(super) fn check(
     refusals
 }
 
-/// The greatest number that a field can count to, as far as values go; `None` if it cannot count.
+/// The greatest number that a field can count to and a value can hold; `None` if the field cannot
+/// count.
 pub(super) fn count_max(ty: &MessageType, name: &str) -> Option<u64> {
     let field = ty.fields.iter().find(|field| field.name == name && field.count == 1)?;
     if !field.labels.is_empty() {

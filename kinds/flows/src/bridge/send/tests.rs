@@ -22,7 +22,7 @@ fn heard(receiver: &mut dyn Receiver) -> Word {
     word
 }
 
-/// A packet that is a whole word, with another value for `what`.
+/// A packet with all fields of a `Word`, with this value for `what`.
 fn word(what: Value) -> Value {
     let speeds = Value::list([Value::Number(0.5), Value::Integer(1)]);
     Value::map([

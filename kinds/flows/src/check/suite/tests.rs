@@ -117,7 +117,7 @@ fn all_that_is_wrong_with_a_test_is_refused_at_once() {
 
 const FIND: &str = "ports: {out: [{name: find, port: in}]}";
 
-/// A graph that asks others: nobody is there, so only a mock answers.
+/// A graph that asks another server. There is none, so only a mock answers.
 fn asking(keys: &str) -> String {
     format!(
         "

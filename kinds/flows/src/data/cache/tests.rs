@@ -1,11 +1,12 @@
-//! The rules of this kind, its limits, and what is refused.
+//! The rules of `cache`, its limits, and what is refused.
 
 use futures_util::future::{join, join_all};
 use sinew_flow::{FlowFixture, Value};
 
 use crate::testing::{LIMIT, fixture, run};
 
-/// A cache before a node that counts its packets; `between` is what the packet passes before.
+/// A cache before a node that counts its packets; `between` is the kind of the node behind the
+/// counter.
 fn graph(cache: &str, store: &str, between: &str) -> String {
     format!(
         "- {{kind: cache, name: c, store: box, key: packet{cache}, \

@@ -18,13 +18,13 @@ use sinew_flow::cbor;
 
 /// In a child of these tests: the file that it is to write.
 const FILE: &str = "SINEW_TEST_STORE_FILE";
-/// So often a child is killed.
+/// How often a child is killed.
 const KILLS: usize = 6;
 
 const LIMITS: StoreLimits =
     StoreLimits { entries_max: 10_000, bytes_max: 1 << 30, value_max: 1 << 20, evicts: false };
 
-/// A store's file at any time.
+/// A store's file, for operations at any given time.
 pub(in crate::data) struct InFile {
     pub(in crate::data) disk: Disk,
     pub(in crate::data) counts: Arc<Counts>,
@@ -62,12 +62,12 @@ async fn ask(disk: &Arc<Disk>, pool: &Pool, asked: Asked) -> Result<Outcome, Err
     disk.carry_out(pool, asked, LIMITS, &Arc::default()).await
 }
 
-/// What an entry counts, once nobody else has the file, which is closed then.
+/// The numbers in these entries. Waits until nobody else has the file, and closes it.
 fn count_of(mut disk: Arc<Disk>, keys: &[&str]) -> Vec<i64> {
     let disk = loop {
         match Arc::try_unwrap(disk) {
             Ok(disk) => break disk,
-            // A thread of the pool looks whether anybody came.
+            // A thread of the pool still looks for more operations.
             Err(again) => disk = again,
         }
         thread::yield_now();
@@ -84,7 +84,7 @@ fn count_of(mut disk: Arc<Disk>, keys: &[&str]) -> Vec<i64> {
     keys.iter().map(&mut count).collect()
 }
 
-/// This test again in a process of its own, with a file to write.
+/// Runs this test again in a process of its own, with a file to write.
 fn child(test: &str, path: &Path, before: &str) -> Child {
     let program = current_exe().expect("this program");
     let script = format!("{before} exec \"$0\" \"$@\"");
@@ -95,7 +95,7 @@ fn child(test: &str, path: &Path, before: &str) -> Child {
     command.spawn().expect("a child")
 }
 
-/// Two workers count in an entry each, and say each number that was answered.
+/// Two workers count up an entry each, and print each number that was answered.
 fn count_for_ever(path: &Path) {
     let (disk, pool) = (Arc::new(Disk::open(path).expect("a file")), Pool::start(2).expect("two"));
     thread::scope(|scope| {
@@ -107,7 +107,7 @@ fn count_for_ever(path: &Path) {
                         let done = ask(disk, pool, request(key, Act::Increment(1))).await;
                         let Ok(Outcome::Is(bytes)) = done else { panic!("{done:?}") };
                         let number = cbor::value(&bytes).expect("CBOR").to_json().expect("JSON");
-                        // One write each, so that a kill cuts no line.
+                        // One write for each line, so that a kill cuts no line.
                         stdout()
                             .write_all(format!("\n{key} {number}\n").as_bytes())
                             .expect("a pipe");
@@ -145,7 +145,7 @@ fn what_was_answered_outlives_kill_9() {
             let line = lines.next().expect("it counts until it is killed").expect("a pipe");
             left -= usize::from(take(&line, &mut answered));
         }
-        // It lives and has the file: the kill lands in the middle of its work.
+        // The child lives and has the file, so the kill comes in the middle of its work.
         let error = Disk::open(&path).err().expect("another process has it");
         assert!(error.text().contains("in use by another process"), "{error}");
         child.kill().expect("it lives");
@@ -156,7 +156,7 @@ fn what_was_answered_outlives_kill_9() {
         }
         let disk = Arc::new(Disk::open(&path).expect("the kill left a store"));
         for (kept, answered) in count_of(disk, &["a", "b"]).into_iter().zip(answered) {
-            // One more may have been written and not been answered.
+            // One more number may have been written without being answered.
             assert!((answered..=answered + 1).contains(&kept), "{kept}, answered {answered}");
         }
         let sum = answered[0] + answered[1];
@@ -176,7 +176,7 @@ fn a_full_disk_is_an_error_and_the_store_goes_on_when_there_is_room() {
                 let key = format!("k{number}");
                 if let Err(error) = ask(&disk, &pool, request(&key, Act::Set(value.clone()))).await
                 {
-                    // What was there is there, and the file is open again.
+                    // The earlier entries are still there, and the file is open again.
                     let first = ask(&disk, &pool, request("k0", Act::Get)).await;
                     let read = matches!(first, Ok(Outcome::Is(_)));
                     let said = format!("\nfailed {number} {} {read} {error}\n", error.status());
@@ -189,7 +189,7 @@ fn a_full_disk_is_an_error_and_the_store_goes_on_when_there_is_room() {
     }
     let folder = TempDir::new().expect("a folder");
     let path = folder.path().join("store");
-    // A file of more than so many KiB is refused as one on a full disk is.
+    // A file of more than this many KiB is refused like on a full disk.
     let limited = "ulimit -f 8000; trap '' XFSZ;";
     let test = "a_full_disk_is_an_error_and_the_store_goes_on_when_there_is_room";
     let said = child(test, &path, limited).wait_with_output().expect("our own child");
@@ -237,7 +237,7 @@ fn a_file_that_is_broken_anywhere_gives_errors_and_no_panic() {
     let fill = async |disk: &Arc<Disk>| {
         let acts = |number| [Act::Increment(1), Act::Set(Bytes::from(vec![0; number]))];
         for (number, act) in (0..40).flat_map(|number| acts(number).map(|act| (number, act))) {
-            // What is broken may be an error, and what is not must not hang.
+            // A broken entry may give an error; nothing may hang.
             let _ = ask(disk, &pool, request(&format!("k{}", number % 7), act)).await;
         }
     };

@@ -1,4 +1,4 @@
-//! The rules of entries, held against both tables; and each table against the other.
+//! Tests the rules of entries with both tables, and each table against the other.
 
 use proptest::prelude::*;
 
@@ -9,7 +9,7 @@ use super::*;
 const ROOMY: StoreLimits =
     StoreLimits { entries_max: 100, bytes_max: 100_000, value_max: 1000, evicts: false };
 
-/// A table with its counts, at any time.
+/// A table with its counts, for operations at any given time.
 trait Place {
     fn run(&mut self, asked: &Asked, limits: StoreLimits, now_ms: u64) -> Result<Outcome, Error>;
     fn totals(&self) -> Totals;
@@ -105,7 +105,7 @@ fn an_entry_goes_when_its_time_is_over_and_not_before() {
             (run(Act::Get, None, 109), run(Act::Get, None, 110)),
             (is(1), Ok(Outcome::Missing))
         );
-        // An operation on it leaves its time, a new one begins without.
+        // An operation on an entry leaves its expiry as it is; a new entry begins without one.
         run(Act::Increment(1), Some(10), 200).expect("room");
         assert_eq!(run(Act::Increment(1), None, 205), is(2));
         assert_eq!(run(Act::Increment(1), None, 210), is(1));
@@ -129,7 +129,7 @@ fn a_full_store_says_so_and_changes_nothing() {
         assert_eq!(status(full), 507);
         assert_eq!(place.run(&request("b", Act::Set(cbor_of(2))), limits, 0), is(2));
         let totals = place.totals();
-        // So many bytes: the entry must fit into them with all others, and alone.
+        // A limit of bytes: the entry must fit together with all others, and also alone.
         let limits = StoreLimits { bytes_max: totals.bytes + 3, ..ROOMY };
         let long = cbor::bytes(&Value::text("12345"), 99).expect("short");
         assert_eq!(status(place.run(&request("b", Act::Set(long)), limits, 0)), 507);
@@ -170,7 +170,7 @@ fn entries_make_way_where_the_spec_says_so() {
         place.run(&request("d", Act::Set(cbor_of(9))), limits, 0).expect("another makes way");
         assert_eq!(place.counts().evicted.load(Ordering::Relaxed), 1);
         assert_eq!(place.totals().entries, 3);
-        // One that fits into no store makes nobody go.
+        // An entry that could never fit removes no others.
         let tiny = StoreLimits { bytes_max: 10, ..limits };
         assert_eq!(status(place.run(&request("e", Act::Set(cbor_of(1))), tiny, 0)), 507);
         assert_eq!(place.totals().entries, 3);
@@ -211,7 +211,7 @@ proptest! {
             now_ms += pause;
             let expected = Place::run(&mut memory, &asked, limits, now_ms);
             prop_assert_eq!(&expected, &disk.run(&asked, limits, now_ms), "{:?}", asked);
-            // A look alone writes nothing, and so leaves in the file what has expired.
+            // A `Get` writes nothing, and so leaves expired entries in the file.
             if !matches!(asked.act, Act::Get) {
                 Place::run(&mut memory, &request("none", Act::Delete), limits, now_ms)?;
                 disk.run(&request("none", Act::Delete), limits, now_ms)?;

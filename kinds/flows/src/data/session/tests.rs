@@ -1,10 +1,10 @@
-//! Sessions: who is known again, and who is not.
+//! Sessions: which requests are recognised, and which are not.
 
 use sinew_flow::{FlowFixture, Reply, Value};
 
 use crate::testing::{LIMIT, fixture, refusals, run};
 
-/// The outputs of `begin` cannot be chosen: a request says by its path where it goes.
+/// The outputs of `begin` cannot be chosen, so a request goes by its path.
 const GRAPH: &str = "
     - kind: router
       name: r

@@ -1,4 +1,4 @@
-//! A database: its connections, so many at most for all workers, and who has one.
+//! A database: its connections, a limited number for all workers, and their leases.
 
 pub(super) mod address;
 mod failure;
@@ -39,7 +39,7 @@ pub(super) struct Settings {
 }
 
 impl Settings {
-    /// What is the same in two databases if they are one.
+    /// A key that is equal if two nodes mean the same database.
     pub(super) fn key(&self) -> String {
         let Settings { name, address, connections_max, .. } = self;
         let waits = (self.connection_wait_max, self.busy_max);
@@ -58,34 +58,34 @@ pub(super) struct BoundStatement {
 /// A database that all workers share.
 pub(super) struct Database {
     settings: Settings,
-    /// Set once it has answered, and has all its tables.
+    /// Set once the database has answered, and has all its tables.
     ready: OnceCell<()>,
-    /// Connections that there may be.
+    /// Permits for connections that may be in use.
     room: Arc<Semaphore>,
-    /// Connections that nobody has.
+    /// Connections that are not in use.
     idle: Mutex<Vec<Connection>>,
 }
 
-/// A connection of either sort.
+/// A connection to either sort of database.
 enum Connection {
     Sqlite(SqliteConnection),
     Postgres(Box<PostgresConnection>),
 }
 
-/// A connection that somebody has, until this is dropped. In the middle of a statement or of a
-/// transaction that cancels it.
+/// A connection in use, until this is dropped. Dropping it in the middle of a statement or of a
+/// transaction cancels that.
 pub(super) struct Lease {
     database: Arc<Database>,
-    /// There until it is dropped.
+    /// `Some` until this is dropped.
     connection: Option<Connection>,
     permit: Option<OwnedSemaphorePermit>,
     in_transaction: bool,
 }
 
 impl Database {
-    /// One without connections.
+    /// A database without connections.
     pub(super) fn new(settings: Settings) -> Database {
-        // Each connection to memory would be a database of its own.
+        // One connection only, because each connection to memory would be a database of its own.
         let connections_max = match settings.address {
             Address::Memory => 1,
             _ => settings.connections_max,
@@ -98,15 +98,15 @@ impl Database {
         }
     }
 
-    /// Its name and place, without a password.
+    /// Its name and address, without a password.
     pub(super) fn shown(&self) -> String {
         format!("'{}' ({})", self.settings.name, self.settings.address)
     }
 
-    /// Waits until it has answered once and has all its tables.
+    /// Waits until the database has answered once and has all its tables.
     ///
     /// # Errors
-    /// It cannot be had (503); or its tables are not those of the graph.
+    /// The database is not available (503); or its tables are not those of the graph.
     pub(super) async fn ready(self: &Arc<Self>) -> Result<(), Error> {
         let begin = || async {
             let mut lease = self.take().await?;
@@ -115,7 +115,7 @@ impl Database {
         self.ready.get_or_try_init(begin).await.copied()
     }
 
-    /// A connection, when one is free.
+    /// Waits for a free connection.
     ///
     /// # Errors
     /// As for [`Database::ready`]; or none was free in time (503).
@@ -143,7 +143,7 @@ impl Database {
         Ok(Lease { database, connection, permit: Some(permit), in_transaction: false })
     }
 
-    /// A connection that nobody has, rather one that this thread looks after.
+    /// A connection that is not in use, preferably one that this thread drives.
     fn unused(&self) -> Option<Connection> {
         let mut idle = self.idle();
         idle.retain(Connection::is_usable);
@@ -171,7 +171,7 @@ impl Database {
         Error::new(text).with_status(error.status())
     }
 
-    /// Held for a few moves: nothing panics under it.
+    /// The lock is held for a few moves; nothing panics under it.
     fn idle(&self) -> MutexGuard<'_, Vec<Connection>> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -186,7 +186,7 @@ impl Connection {
         }
     }
 
-    /// Whether its other end is still there, as far as this side knows.
+    /// Whether the connection is still open, as far as this side knows.
     fn is_usable(&self) -> bool {
         match self {
             Connection::Sqlite(_) => true,
@@ -207,11 +207,11 @@ impl Lease {
         self.connection.as_mut().expect("it has one until it is dropped")
     }
 
-    /// Asks, and takes all rows. The work is charged to the flow.
+    /// Runs a statement, and takes all rows. The work is drawn from the flow.
     ///
     /// # Errors
-    /// What the database says, or more than the bounds allow. Dropped before its end, the
-    /// statement is cancelled.
+    /// The database's error, or more rows than the bounds allow. If the future is dropped before
+    /// its end, the statement is cancelled.
     pub(super) async fn ask(
         &mut self,
         flow: &Flow,
@@ -228,11 +228,11 @@ impl Lease {
         }
     }
 
-    /// Asks, and gives the rows as lines of JSON while they come; each part is there in time, or
-    /// the last one is an error.
+    /// Runs a statement, and gives the rows as lines of JSON while they come. If a part does not
+    /// come within `patience`, the last part is an error.
     ///
     /// # Errors
-    /// What the database says before the first row.
+    /// The database's error before the first row.
     pub(super) async fn stream(
         mut self,
         asked: BoundStatement,
@@ -247,7 +247,7 @@ impl Lease {
         Ok(futures_util::stream::iter(first.map(Ok)).chain(parts).boxed())
     }
 
-    /// All rows have come.
+    /// Notes that all rows have come.
     fn ended(&mut self) {
         match self.connection() {
             Connection::Sqlite(connection) => connection.is_over = true,
@@ -255,11 +255,11 @@ impl Lease {
         }
     }
 
-    /// Begins a transaction. In SQLite it may write from the start: one that begins to write later
-    /// cannot wait for others.
+    /// Begins a transaction. In SQLite it takes the right to write at once, because a transaction
+    /// that begins to write later cannot wait for others.
     ///
     /// # Errors
-    /// What the database says.
+    /// The database's error.
     pub(super) async fn begin(&mut self) -> Result<(), Error> {
         self.in_transaction = true;
         let text = match self.connection() {
@@ -272,16 +272,16 @@ impl Lease {
     /// Ends a transaction.
     ///
     /// # Errors
-    /// What the database says: then it is rolled back, unless the connection was lost, and nobody
-    /// knows.
+    /// The database's error; then the transaction is rolled back. If the connection was lost, it is
+    /// unknown whether it was committed.
     pub(super) async fn commit(&mut self) -> Result<(), Error> {
         self.command("COMMIT").await?;
         self.in_transaction = false;
         Ok(())
     }
 
-    /// Takes back all that was done since [`Lease::begin`]. Where that fails, the connection is
-    /// closed or cleaned when this is dropped.
+    /// Takes back all changes since [`Lease::begin`]. If that fails, the connection is closed or
+    /// cleaned when this is dropped.
     pub(super) async fn roll_back(&mut self) {
         if self.connection().is_over() && self.command("ROLLBACK").await.is_ok() {
             self.in_transaction = false;
@@ -320,7 +320,7 @@ impl Drop for Lease {
             return;
         };
         if connection.is_over() && !self.in_transaction && connection.is_usable() {
-            // Before the permit is given back: who gets it finds a connection.
+            // Done before the permit is given back, so that the next holder finds this connection.
             self.database.idle().push(connection);
             return drop(permit);
         }

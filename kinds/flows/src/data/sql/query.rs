@@ -1,4 +1,4 @@
-//! `query`: asks a database.
+//! `query`: runs a statement in a database.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,16 +30,16 @@ enum Wanted {
 }
 
 enum Args {
-    /// One for each argument.
+    /// An expression for each argument.
     Each(Vec<Expression>),
-    /// It gives a list of them.
+    /// One expression that gives a list of the arguments.
     List(Expression),
 }
 
 struct Query {
     database: Named,
     text: Arc<str>,
-    /// How many arguments the text has places for.
+    /// How many arguments the text has placeholders for.
     places: usize,
     args: Args,
     wanted: Wanted,
@@ -63,7 +63,7 @@ pub(super) fn make(parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
     };
     let rows_max = match wanted {
         Wanted::All => parameters.integer("rows_max") as usize,
-        // A second one is one too many.
+        // Two, so that a second row is noticed, which is an error.
         Wanted::One => 2,
         Wanted::None | Wanted::Stream => usize::MAX,
     };
@@ -90,7 +90,7 @@ fn args(item: &Item, refusals: &mut Vec<Refusal>) -> Option<Args> {
         return taken(Expression::of(item, &[]), refusals).map(Args::List);
     };
     let made = items.iter().map(|item| taken(Expression::of(item, &[]), refusals));
-    // All of them, for all that is wrong.
+    // All are compiled first, so that all errors are reported.
     let made: Vec<_> = made.collect();
     made.into_iter().collect::<Option<_>>().map(Args::Each)
 }
@@ -147,7 +147,7 @@ impl Query {
         self.value(answer)
     }
 
-    /// The arguments; those that are no single values as JSON.
+    /// The arguments. Lists and mappings are passed as JSON.
     async fn args(&self, flow: &Flow, packet: &Value) -> Result<Vec<Value>, Error> {
         let values = match &self.args {
             Args::Each(expressions) => {

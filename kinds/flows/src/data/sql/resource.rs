@@ -1,4 +1,4 @@
-//! `sql`: a database, reached before any flow begins.
+//! `sql`: a database, which is reached before any flow begins.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,10 +18,10 @@ use super::database::{Database, Settings, migrations};
 use crate::script::taken;
 use crate::script::template::Template;
 
-/// Between two tries to reach a database that is not there yet.
+/// Pause between two tries to reach a database that is not there yet.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// What the parameters say.
+/// The settings that the parameters give.
 fn settings(parameters: &Parameters<'_>, name: &str) -> Result<Settings, Vec<Refusal>> {
     let item = parameters.yaml("database");
     let refuse = |message: String, help| vec![Refusal::new(item.span, message, help)];
@@ -47,13 +47,13 @@ fn settings(parameters: &Parameters<'_>, name: &str) -> Result<Settings, Vec<Ref
 /// The database that a node names in its parameter `sql`.
 pub(super) struct Named {
     name: String,
-    /// There when the node has a worker.
+    /// Set when the node is attached to a worker.
     database: Option<Arc<Database>>,
     pub(super) is_postgres: bool,
 }
 
 impl Named {
-    /// Finds it in the graph.
+    /// Finds the database in the graph.
     pub(super) fn of(parameters: &Parameters<'_>, refusals: &mut Vec<Refusal>) -> Option<Named> {
         let (name, span) = (parameters.text("sql"), parameters.span("sql"));
         let all = parameters.neighbours().filter(|node| node.kind.name == SQL_KIND.name);
@@ -75,7 +75,7 @@ impl Named {
         Some(Named { name: name.to_owned(), database: None, is_postgres })
     }
 
-    /// From now on it is the one that all workers have.
+    /// Takes the database that all workers share.
     pub(super) fn attach(&mut self, site: &NodeContext) {
         self.database = site.resource(&self.name);
     }
@@ -100,7 +100,7 @@ pub(super) fn make(parameters: &Parameters<'_>) -> Made<dyn Resource> {
     if !parameters.text("ca").is_empty() {
         files.push(parameters.path("ca"));
     }
-    // Its name is told when it is opened.
+    // Its name is known only when it is opened.
     let settings = settings(parameters, "")?;
     Ok(Box::new(Sql { settings, files, patience: parameters.duration("wait") }))
 }
@@ -114,7 +114,7 @@ impl Resource for Sql {
         let settings = Settings { name: name.to_owned(), ..self.settings };
         let key = settings.key();
         let database = resources.share(&key, || Database::new(settings));
-        // A test asks when it has a question.
+        // A trial connects only when a node asks something.
         if !resources.is_trial() {
             reached(&database, self.patience).map_err(|error| fault(&error))?;
         }
@@ -122,7 +122,7 @@ impl Resource for Sql {
     }
 }
 
-/// Waits on a thread of its own: this one may have a runtime already.
+/// Waits on a thread of its own, because this thread may have a runtime already.
 fn reached(database: &Arc<Database>, patience: Duration) -> Result<(), Error> {
     let wait = || {
         let runtime = Builder::new_current_thread().enable_all().build().map_err(Error::new)?;
@@ -132,7 +132,7 @@ fn reached(database: &Arc<Database>, patience: Duration) -> Result<(), Error> {
     waited.unwrap_or_else(|_| Err(Error::new("it panicked while it was opened")))
 }
 
-/// Waits until the database is ready, or cannot be reached for so long.
+/// Waits until the database is ready; an error if it cannot be reached within `patience`.
 async fn reach(database: &Arc<Database>, patience: Duration) -> Result<(), Error> {
     let begun = Instant::now();
     loop {

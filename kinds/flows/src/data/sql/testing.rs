@@ -1,4 +1,4 @@
-//! Databases for tests: a server of PostgreSQL that ends with the test.
+//! Databases for tests: a PostgreSQL server that ends with the test.
 
 use std::fs;
 use std::net::TcpListener;
@@ -17,7 +17,7 @@ use crate::testing::{LIMIT, run};
 
 /// Where Debian has PostgreSQL, in a folder for each version.
 const DEBIAN: &str = "/usr/lib/postgresql";
-/// Nothing must survive the test.
+/// Settings for a short life: nothing must survive the test.
 const SETTINGS: [&str; 5] = [
     "listen_addresses=127.0.0.1",
     "fsync=off",
@@ -25,21 +25,21 @@ const SETTINGS: [&str; 5] = [
     "dynamic_shared_memory_type=mmap",
     "ssl=on",
 ];
-/// The password of its user.
+/// The password of the server's user.
 pub(super) const PASSWORD: &str = "hush-hush";
 
 /// A server.
 pub(super) struct Postgres {
     folder: TempDir,
     programs: PathBuf,
-    /// Who runs it: not root, which it refuses.
+    /// The user and group that run it; PostgreSQL refuses to run as root.
     user: Option<(u32, u32)>,
     port: u16,
     process: Option<Child>,
 }
 
 impl Postgres {
-    /// Starts one; `None` where it is not installed, which the test then says.
+    /// Starts a server; `None` if PostgreSQL is not installed, which the test then says.
     #[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
     pub(super) fn start() -> Option<Postgres> {
         let Some(programs) = programs() else {
@@ -56,18 +56,18 @@ impl Postgres {
         Some(server)
     }
 
-    /// Where its one database is.
+    /// The URL of its one database.
     pub(super) fn url(&self) -> String {
         format!("postgres://ada:{PASSWORD}@localhost:{}/postgres", self.port)
     }
 
-    /// The same by its socket in a folder.
+    /// The same, over its socket in a folder.
     pub(super) fn socket_url(&self) -> String {
         let (port, host) = (self.port, self.folder.path().display());
         format!("postgres://ada:{PASSWORD}@/postgres?host={host}&port={port}")
     }
 
-    /// The authority that its certificate is from.
+    /// The certificate of the authority for its TLS.
     pub(super) fn ca(&self) -> PathBuf {
         self.folder.path().join("server.crt")
     }
@@ -109,8 +109,8 @@ impl Postgres {
         assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
     }
 
-    /// Starts its process, and waits until it answers. It refuses to start while a process of the
-    /// one before it still runs: then it is started again.
+    /// Starts its process, and waits until it answers. The server refuses to start while a child of
+    /// the earlier process still runs; then it is started again.
     pub(super) fn begin(&mut self) {
         let begun = Instant::now();
         let url = format!("{}?sslmode=disable&connect_timeout=5", self.url());
@@ -141,7 +141,7 @@ impl Postgres {
     /// Ends its process at once.
     pub(super) fn end(&mut self) {
         if let Some(mut process) = self.process.take() {
-            // Its children end when they see that it has.
+            // Its child processes end when they see that it has ended.
             process.kill().expect("it is ours");
             process.wait().expect("it ends");
         }
@@ -167,7 +167,7 @@ fn programs() -> Option<PathBuf> {
     newest.join("initdb").is_file().then_some(newest)
 }
 
-/// User and group of who is to run it, if this test is root.
+/// The user and group that are to run it, if this test is root.
 fn user() -> Option<(u32, u32)> {
     if !rustix::process::geteuid().is_root() {
         return None;

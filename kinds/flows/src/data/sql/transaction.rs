@@ -1,4 +1,5 @@
-//! `transaction`: what lies behind its outputs happens in the database as a whole, or not at all.
+//! `transaction`: the database work of the nodes behind its outputs is done as a whole, or not at
+//! all.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -30,21 +31,21 @@ pub(super) fn make(parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
 pub(super) struct Open {
     database: Arc<Database>,
     lease: Mutex<Lease>,
-    /// Why it can only be taken back: PostgreSQL ends one at the first statement that fails, and
-    /// the same graph is to do the same with SQLite.
+    /// The error after which it can only be rolled back. PostgreSQL ends a transaction at the first
+    /// statement that fails, and the same graph must do the same with SQLite.
     failure: RefCell<Option<Error>>,
 }
 
 impl Open {
-    /// Whether it is one of this database.
+    /// Whether it is a transaction of this database.
     pub(super) fn is_of(&self, database: &Arc<Database>) -> bool {
         Arc::ptr_eq(&self.database, database)
     }
 
-    /// Does something in it.
+    /// Does something in the transaction.
     ///
     /// # Errors
-    /// It has failed now, or had before.
+    /// The transaction fails now, or has failed before.
     pub(super) async fn with<T>(
         &self,
         work: impl AsyncFnOnce(&mut Lease) -> Result<T, Error>,
@@ -91,7 +92,7 @@ impl Transaction {
             reply = at.call_within(step, packet, Rc::clone(&open) as _).await;
         }
         let mut lease = open.lease.lock().await;
-        // Whoever has taken the error for the answer cannot have meant that half of it stays.
+        // Even if a node has turned the error into an answer, half a transaction must not stay.
         if let (Ok(_), Some(failure)) = (&reply, &*open.failure.borrow()) {
             reply = Err(failure.clone());
         }

@@ -1,4 +1,4 @@
-//! The rules of this kind, its limits, and what is refused.
+//! The rules of `state`, its limits, and what is refused.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use sinew_flow::{FlowFixture, Reply, Value};
 
 use crate::testing::{LIMIT, fixture, refusals, run, table, try_plan};
 
-/// A `state` with these keys, and its store with those.
+/// A `state` with the keys `state`, and its store with the keys `store`.
 fn graph(state: &str, store: &str) -> String {
     format!(
         "- {{kind: state, name: s, store: box, {state}}}\n\

@@ -1,4 +1,4 @@
-//! The answer of another server as a packet: `status`, `header`, and `body`, whole or to come.
+//! The answer of another server as a packet: `status`, `header`, and `body`, whole or as a stream.
 
 use std::sync::{LazyLock, OnceLock};
 use std::time::Duration;
@@ -28,12 +28,12 @@ pub(super) struct Answer {
     upgraded: Option<OnUpgrade>,
 }
 
-/// Its body.
+/// The body of an answer.
 #[derive(Debug)]
 pub(super) enum ReplyBody {
-    /// All of it, and what its type makes of it once somebody asks.
+    /// The whole body, and the value that it is decoded to when that is first needed.
     Whole(Bytes, OnceLock<Result<Value, Error>>),
-    /// What is still to come.
+    /// A body that is still to come.
     Stream(Stream),
 }
 
@@ -50,7 +50,7 @@ impl Answer {
         Answer { upgraded: Some(upgraded), ..Answer::new(parts, body) }
     }
 
-    /// That connection, once.
+    /// Takes that connection; `None` if it was taken before.
     pub(super) fn take_upgraded(&mut self) -> Option<OnUpgrade> {
         self.upgraded.take()
     }
@@ -61,7 +61,8 @@ impl Answer {
             ReplyBody::Whole(bytes, decoded) => {
                 let decode = || {
                     let decoded = decode::body(self.headers.get(CONTENT_TYPE), bytes);
-                    // Whoever asked this machine has no part in what another one answers.
+                    // The client of this machine did not send this body, so it does not get that
+                    // error's 400 or text.
                     decoded.map_err(|error| {
                         let text = format_args!(
                             "the answer's body does not fit its content type: {}",
@@ -108,7 +109,7 @@ impl Document for Answer {
     }
 }
 
-/// All of a body.
+/// Reads a whole body.
 ///
 /// # Errors
 /// It is longer than `bytes_max`, or breaks off.
@@ -124,8 +125,9 @@ pub(super) async fn gather(body: Incoming, bytes_max: u64) -> Result<Bytes, Stri
     }
 }
 
-/// The parts of a body, each within `patience`; an error is the last of them. Their length is known
-/// if the server says it; an answer to HEAD says that of a body that does not come.
+/// The parts of a body, each of which must come within `patience`. An error is the last of them.
+/// Their length is known if the server says it. An answer to HEAD says the length of a body that
+/// does not come.
 pub(super) fn stream(body: Incoming, patience: Duration) -> Stream {
     let len = body.size_hint().exact().filter(|len| *len > 0);
     let stream = Stream::new(unfold(Some(body), move |body| async move {

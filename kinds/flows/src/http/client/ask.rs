@@ -1,4 +1,4 @@
-//! What is asked of another server: made of templates for each packet, and checked.
+//! The request to another server: made of templates for each packet, and checked.
 
 use hyper::header::{
     CONNECTION, CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue, LOCATION, UPGRADE,
@@ -22,7 +22,7 @@ pub(super) fn is_own(name: &HeaderName) -> bool {
     *name == HOST || FRAMING.contains(name)
 }
 
-/// Headers that prove who asks: they go to no other server than the one they were written for.
+/// Headers that prove who asks. They are sent only to the server that they were written for.
 const PROOFS: [HeaderName; 3] =
     [hyper::header::AUTHORIZATION, hyper::header::COOKIE, hyper::header::PROXY_AUTHORIZATION];
 
@@ -35,7 +35,7 @@ pub(super) struct Form {
     pub(super) header: Template,
     pub(super) body: Template,
     pub(super) hosts: Hosts,
-    /// What comes is passed on; so it is told who asks.
+    /// If requests are passed on: how the other server is told who asks.
     pub(super) proxied: Option<Forwarded>,
 }
 
@@ -52,11 +52,11 @@ pub(super) struct ClientRequest {
 }
 
 impl Form {
-    /// The request for a packet; its url begins with `base`, if there is one. It is part of the
-    /// trace in which the span of that context stands.
+    /// The request for a packet. Its url begins with `base`, if there is one. It belongs to the
+    /// trace of `context`.
     ///
     /// # Errors
-    /// A template cannot be rendered, or makes what no request can be made of.
+    /// A template cannot be rendered, or its value cannot be a part of a request.
     pub(super) async fn fill(
         &self,
         flow: &Flow,
@@ -78,7 +78,7 @@ impl Form {
         let fields = flow.resolve(&self.header.render(flow, packet).await?)?;
         let mut own = HeaderMap::new();
         set_headers(&mut own, &fields).map_err(Error::new)?;
-        // In place of those that came.
+        // These replace the headers that came.
         headers.extend(own);
         let upgrades = self.proxied.is_some()
             && Packet::of(packet).is_some_and(|it| asks_for_websocket(it.parts()));
@@ -128,7 +128,7 @@ impl Form {
 /// Reads a method.
 ///
 /// # Errors
-/// It is none that can be asked with.
+/// It is not a method, or one that cannot be used.
 pub(super) fn method(value: &Value) -> Result<Method, String> {
     let parsed = value.as_text().and_then(|text| Method::from_bytes(text.as_bytes()).ok());
     match parsed {
@@ -143,7 +143,7 @@ pub(super) fn method(value: &Value) -> Result<Method, String> {
     }
 }
 
-/// Sets what a mapping says; what is the client's own is left out.
+/// Sets the headers of a mapping, except those that the client itself sets.
 fn set_headers(headers: &mut HeaderMap, fields: &Value) -> Result<(), String> {
     let fields = match fields {
         Value::Null => return Ok(()),
@@ -173,7 +173,7 @@ fn set_headers(headers: &mut HeaderMap, fields: &Value) -> Result<(), String> {
     Ok(())
 }
 
-/// Says where the span of who asks stands, in place of what came.
+/// Sets the headers of the trace to this context, in place of those that came.
 fn set_context(headers: &mut HeaderMap, context: &SpanContext) {
     let state = context.state.as_deref().map(str::to_owned);
     for (name, text) in [(TRACEPARENT, Some(context.to_string())), (TRACESTATE, state)] {
@@ -184,7 +184,8 @@ fn set_context(headers: &mut HeaderMap, context: &SpanContext) {
     }
 }
 
-/// A body and its type: a request's own body as it came, text, bytes, a stream, else JSON.
+/// A body and its type. A request's own body stays as it came, and so do text, bytes and streams.
+/// Any other value becomes JSON.
 async fn content(flow: &Flow, value: Value) -> Result<(Option<HeaderValue>, Content), Error> {
     if let Some(packet) = Packet::of(&value) {
         return Ok((packet.content_type().cloned(), packet.content()?));
@@ -195,7 +196,7 @@ async fn content(flow: &Flow, value: Value) -> Result<(Option<HeaderValue>, Cont
 }
 
 impl ClientRequest {
-    /// What is asked, for the log: what follows a `?` may be secret.
+    /// The request for the log. Its query is left out, as it may be secret.
     pub(super) fn shown(&self) -> String {
         let (scheme, authority) = (self.uri.scheme_str(), self.uri.authority());
         let (scheme, authority) =
@@ -203,12 +204,12 @@ impl ClientRequest {
         format!("{} {scheme}://{authority}{}", self.method, self.uri.path())
     }
 
-    /// Whether it can be sent at all once it could not be.
+    /// Whether it can be sent to another server after one could not be reached.
     pub(super) fn can_move(&self) -> bool {
         !self.is_streamed
     }
 
-    /// Whether asking twice does no more than asking once (RFC 9110, 9.2.2), and can be done.
+    /// Whether it can be sent twice, and twice does no more than once (RFC 9110, 9.2.2).
     pub(super) fn can_repeat(&self) -> bool {
         self.method.is_idempotent() && !self.is_streamed
     }
@@ -226,7 +227,7 @@ impl ClientRequest {
         }
     }
 
-    /// The request, once; again where [`Ask::can_repeat`] says so.
+    /// The request to be sent. It may be sent again only where [`Ask::can_repeat`] says so.
     pub(super) fn request(&mut self) -> Request<Body<()>> {
         let mut request = Request::new(Body::new(self.take_content(), ()));
         *request.method_mut() = self.method.clone();
@@ -235,10 +236,10 @@ impl ClientRequest {
         request
     }
 
-    /// The next request if an answer leads on to another place (RFC 9110, 15.4).
+    /// The next request, if an answer is a redirect (RFC 9110, 15.4).
     ///
     /// # Errors
-    /// It leads where nobody may go, or asks for a stream once more.
+    /// It leads to a host that is not allowed, or needs a streamed body once more.
     pub(super) fn redirected<B>(
         &mut self,
         answer: &Response<B>,

@@ -1,4 +1,4 @@
-//! Connections to other servers, by name, over TCP with or without TLS, each with a mark that says
+//! Connections to other servers, by name, over TCP with or without TLS. Each has a mark that says
 //! whether an answer has come over it.
 
 use std::io::{self, IoSlice};
@@ -52,7 +52,7 @@ pub(crate) fn roots(file: Option<&Path>) -> Result<RootCertStore, String> {
     Ok(roots)
 }
 
-/// A connector that has `names` looked up; over TLS it offers HTTP/2 if `with_h2`.
+/// A connector that looks names up with `names`. Over TLS it offers HTTP/2 if `with_h2`.
 pub(in crate::http) fn connector(roots: RootCertStore, names: Names, with_h2: bool) -> Connector {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let tls = ClientConfig::builder_with_provider(provider)
@@ -61,7 +61,7 @@ pub(in crate::http) fn connector(roots: RootCertStore, names: Names, with_h2: bo
         .with_root_certificates(roots)
         .with_no_client_auth();
     let mut tcp = HttpConnector::new_with_resolver(names);
-    // The scheme https is for the layer above.
+    // Lets https pass: the layer above handles it.
     tcp.enforce_http(false);
     tcp.set_nodelay(true);
     let builder = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http();
@@ -71,15 +71,15 @@ pub(in crate::http) fn connector(roots: RootCertStore, names: Names, with_h2: bo
     }
 }
 
-/// Who looks up names. Made before its node has a worker, and so without threads at first.
+/// Looks up names. It is made before its node has a worker, and so has no threads at first.
 #[derive(Clone, Default)]
 pub(in crate::http) struct Names(Arc<OnceLock<Pool>>);
 
-/// Addresses on their way.
+/// A look-up of addresses that is under way.
 type Found = Pin<Box<dyn Future<Output = Result<vec::IntoIter<SocketAddr>, Error>> + Send>>;
 
 impl Names {
-    /// From now on it asks on these threads.
+    /// From now on names are looked up on these threads.
     pub(in crate::http) fn attach(&self, pool: Pool) {
         // A node is attached once; the threads of all workers are the same.
         let _ = self.0.set(pool);
@@ -97,17 +97,17 @@ impl Service<Name> for Names {
 
     fn call(&mut self, name: Name) -> Found {
         let pool = self.0.get().cloned().expect("a node is attached before its first packet");
-        // The port is not known here; whoever asks puts it in.
+        // The port is not known here; the caller puts it in.
         let ask = move || (name.as_str(), 0).to_socket_addrs();
         Box::pin(async move { pool.run_slow(ask).await?.map_err(Error::new) })
     }
 }
 
-/// Whether an answer has come over a connection. It travels with the answers and errors of it.
-/// Accesses are relaxed: one worker's thread sets and reads it.
+/// Whether an answer has come over a connection. The answers and errors of the connection carry
+/// this mark. Accesses are relaxed: one worker's thread sets and reads it.
 pub(super) type Answered = Arc<AtomicBool>;
 
-/// What makes a line of a stream.
+/// Makes a marked stream of a TCP stream.
 type OfStream = fn(TokioIo<TcpStream>) -> MarkedStream;
 
 /// Makes connections over TCP.

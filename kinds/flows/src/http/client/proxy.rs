@@ -9,14 +9,14 @@ use crate::http::guard::header;
 use crate::http::request::Request as Packet;
 use crate::script::refused;
 
-/// What the other server is told of who asks.
+/// What the other server is told of the client.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Forwarded {
-    /// What is known here, in place of what the client says.
+    /// What this machine knows, in place of what the client says.
     Set,
-    /// The same behind what came: the client is a proxy that one trusts.
+    /// The same, appended to what the client says: the client is a trusted proxy.
     Append,
-    /// What came.
+    /// What the client says.
     Keep,
 }
 
@@ -24,7 +24,7 @@ const FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 const HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 
-/// Takes out of the headers that came what is of one connection only, and says who asks.
+/// Removes the headers that are of one connection only, and sets those that say who asks.
 ///
 /// # Errors
 /// The packet is malformed.
@@ -47,7 +47,7 @@ pub(super) fn adapt(
         let before = before.as_ref().and_then(|it| it.to_str().ok()).map(str::to_owned);
         let value = match (before, value) {
             (Some(before), Some(value)) if name == FOR => Some(format!("{before}, {value}")),
-            // What the first proxy was asked for.
+            // The scheme and host that the first proxy was asked for stay.
             (Some(before), _) => Some(before),
             (None, value) => value,
         };
@@ -58,8 +58,7 @@ pub(super) fn adapt(
     Ok(())
 }
 
-/// Takes the headers away that `Connection` names: they are of one connection only (RFC 9110,
-/// 7.6.1).
+/// Removes the headers that `Connection` names: they are of one connection only (RFC 9110, 7.6.1).
 pub(super) fn without_named(headers: &mut HeaderMap) {
     let values: Vec<_> = headers.get_all(CONNECTION).iter().cloned().collect();
     values.iter().filter_map(|it| it.to_str().ok()).for_each(|it| remove_all(headers, it));
@@ -79,7 +78,7 @@ pub(super) fn raw_query(packet: &Value) -> Option<&str> {
 /// Refuses a path that would lead out of the place that the spec names.
 ///
 /// # Errors
-/// A part of it is `.` or `..`, by whatever escapes, or it does not begin with a slash (400).
+/// A segment of it is `.` or `..`, escaped or not, or it does not begin with a slash (400).
 pub(super) fn check_path(packet: &Value) -> Result<(), Error> {
     let path = packet.field("path")?;
     let is_dots = |part: &str| [".", ".."].contains(&&*part.to_lowercase().replace("%2e", "."));

@@ -10,7 +10,7 @@ use super::target::{self, Hosts};
 use super::targets::{Balance, Health};
 use crate::script::template::{Template, filled};
 
-/// How targets are looked at, if they are.
+/// The health checks of targets, if the spec asks for them.
 pub(super) fn health(parameters: &Parameters<'_>) -> Option<Health> {
     Some(parameters.text("health")).filter(|path| !path.is_empty()).map(|path| Health {
         path: path.to_owned(),
@@ -21,7 +21,7 @@ pub(super) fn health(parameters: &Parameters<'_>) -> Option<Health> {
     })
 }
 
-/// How it is told who asks, if what comes is passed on.
+/// How the other server is told who asks, if requests are passed on.
 fn proxied(parameters: &Parameters<'_>) -> Option<Forwarded> {
     parameters.bool("proxy").then(|| match parameters.text("forwarded") {
         "append" => Forwarded::Append,
@@ -30,7 +30,8 @@ fn proxied(parameters: &Parameters<'_>) -> Option<Forwarded> {
     })
 }
 
-/// What a parameter is where the packet says it; refuses what the spec says beside that.
+/// A parameter of a proxy, whose value comes from the packet. Refuses a value that the spec sets
+/// too.
 fn of_packet(parameters: &Parameters<'_>, name: &str, refusals: &mut Vec<Refusal>) -> Item {
     let given = parameters.yaml(name);
     let text = |text: String| Item::scalar(given.span, text, false, None);
@@ -54,7 +55,7 @@ fn of_packet(parameters: &Parameters<'_>, name: &str, refusals: &mut Vec<Refusal
     own
 }
 
-/// Refuses targets that are none, and a url that does not go with them.
+/// Refuses targets that are not valid, and a url or `health` that does not fit them.
 fn check_targets(parameters: &Parameters<'_>, refusals: &mut Vec<Refusal>) {
     let mut refuse = |name: &str, message: String, help: &str| {
         refusals.push(Refusal::new(parameters.span(name), message, help));
@@ -76,7 +77,8 @@ fn check_targets(parameters: &Parameters<'_>, refusals: &mut Vec<Refusal>) {
             let help = "write the path behind the targets, such as '/users/{{ packet.id }}'";
             refuse("url", format!("'{url}' beside 'targets' is not a path"), help);
         }
-        // The path of the packet follows it: it must end where a path begins.
+        // The path of the packet is appended to the url, so the url must not have a query or
+        // fragment.
         (true, false) if parameters.bool("proxy") && !url.contains("{{") => {
             if let Err(message) = target::parse(url, &Hosts::All) {
                 refuse("url", message, "write a url such as http://host:9000");
@@ -140,7 +142,7 @@ pub(super) fn form(parameters: &Parameters<'_>, refusals: &mut Vec<Refusal>) -> 
     Some(Form { url, method, query, header, body, hosts, proxied })
 }
 
-/// The hosts of the spec; without any, the one in the url.
+/// The hosts of the spec; without any, those of the targets, or else the one in the url.
 fn hosts(parameters: &Parameters<'_>) -> Result<Hosts, Refusal> {
     let texts = parameters.texts("hosts");
     if !texts.is_empty() {
@@ -153,7 +155,8 @@ fn hosts(parameters: &Parameters<'_>) -> Result<Hosts, Refusal> {
     if !targets.is_empty() {
         return Ok(Hosts::all_of(targets));
     }
-    // What comes from outside is no packet's to say. What of it is missing, the url itself says.
+    // Values from outside of the spec do not depend on packets, so they are filled in. If one is
+    // missing, compiling the url reports it.
     let url = parameters.yaml("url");
     let url = filled(url).unwrap_or_else(|_| url.clone());
     let Data::Scalar { text, .. } = &url.data else {
@@ -165,12 +168,12 @@ fn hosts(parameters: &Parameters<'_>) -> Result<Hosts, Refusal> {
             let help = "list the hosts that it may name: hosts: [api.example]; '*' means all";
             Err(Refusal::new(url.span, "a packet says which host is asked", help))
         }
-        // A constant url without a host is refused for what it is.
+        // A constant url without a host is refused where the url itself is checked.
         found => Ok(found.unwrap_or(Hosts::All)),
     }
 }
 
-/// Checks the names of headers that stand in the spec.
+/// Checks the names of headers in the spec.
 fn check_names(header: &Item, refusals: &mut Vec<Refusal>) {
     let Data::Map(entries) = &header.data else { return };
     for entry in entries {

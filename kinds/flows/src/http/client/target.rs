@@ -1,4 +1,4 @@
-//! Where a request may go: the url, the hosts that are allowed, and where an answer leads on to.
+//! Where a request may go: the url, the hosts that are allowed, and redirects.
 
 use hyper::Uri;
 use hyper::http::uri::Authority;
@@ -7,10 +7,10 @@ use sinew_flow::Value;
 
 use crate::http::response::plain_text;
 
-/// What a name or value of a query cannot hold as it is (RFC 3986: all but `unreserved`).
+/// What must be encoded in a name or value of a query (RFC 3986: all but `unreserved`).
 const NOT_IN_QUERIES: &AsciiSet =
     &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
-/// Nothing in a url but what is beyond ASCII is encoded: the rest must be right as it is.
+/// In a url only what is beyond ASCII is encoded. The rest must be valid as it is.
 const BEYOND_ASCII: &AsciiSet = &AsciiSet::EMPTY;
 
 /// The hosts that requests may go to.
@@ -18,7 +18,7 @@ const BEYOND_ASCII: &AsciiSet = &AsciiSet::EMPTY;
 pub(super) enum Hosts {
     /// Whichever the url says.
     All,
-    /// These, each with a port or on any.
+    /// These hosts, each with one port, or with any if that is `None`.
     Some(Vec<(String, Option<u16>)>),
 }
 
@@ -26,7 +26,7 @@ impl Hosts {
     /// Reads the list of a spec: `*`, or names with or without a port.
     ///
     /// # Errors
-    /// What is no host.
+    /// A text is not a host.
     pub(super) fn read(texts: &[String]) -> Result<Hosts, String> {
         if texts.iter().any(|text| text == "*") {
             return Ok(Hosts::All);
@@ -40,7 +40,7 @@ impl Hosts {
         Ok(Hosts::Some(texts.iter().map(host).collect::<Result<_, String>>()?))
     }
 
-    /// The one host that stands in a url before its first template, if there is one.
+    /// The one host in a url before its first template, if there is one.
     pub(super) fn of_url(url: &str) -> Option<Hosts> {
         let literal = url.split("{{").next()?;
         let (scheme, rest) = literal.split_once("://")?;
@@ -114,10 +114,10 @@ pub(super) fn parse(url: &str, hosts: &Hosts) -> Result<Uri, String> {
     Ok(uri)
 }
 
-/// A url with more in its query.
+/// A url with `query` added to its own query.
 ///
 /// # Errors
-/// What is no mapping of single values and lists of them.
+/// `query` is not a mapping of single values and lists of them.
 pub(super) fn with_query(url: &str, query: &Value) -> Result<String, String> {
     let (base, _fragment) = url.split_once('#').unwrap_or((url, ""));
     let mut url = base.to_owned();
@@ -146,10 +146,10 @@ pub(super) fn with_query(url: &str, query: &Value) -> Result<String, String> {
     Ok(url)
 }
 
-/// Where an answer from `from` leads on to by its header `Location` (RFC 3986, 5.2).
+/// Where a redirect from `from` leads, by its header `Location` (RFC 3986, 5.2).
 ///
 /// # Errors
-/// It is no url, or one that may not be followed.
+/// It is not a url, or one that may not be followed.
 pub(super) fn follow(from: &Uri, location: &str, hosts: &Hosts) -> Result<Uri, String> {
     let scheme = from.scheme_str().unwrap_or_default();
     let authority = from.authority().map_or("", Authority::as_str);

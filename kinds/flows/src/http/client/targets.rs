@@ -1,5 +1,5 @@
-//! The servers that a node asks in turn, and which of them are there: by what requests meet, and
-//! by looking.
+//! The servers that a node asks in turn, and which of them can be reached. Both requests and health
+//! checks show that.
 
 #[cfg(test)]
 mod tests;
@@ -19,39 +19,39 @@ use tokio::time::{sleep, timeout};
 use super::connect::Connector;
 use crate::http::body::{Body, Content};
 
-/// How it is decided who is asked next.
+/// How the server that is asked next is chosen.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Balance {
     /// One after the other.
     RoundRobin,
-    /// Who has the fewest requests under way; of several the next one.
+    /// The server with the fewest requests under way; of several the next one.
     LeastRequests,
 }
 
-/// How servers are looked at.
+/// How the health of servers is checked.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Health {
-    /// What is asked for, behind the server's own url.
+    /// The path that is asked for, behind the server's own url.
     pub(super) path: String,
     pub(super) every: Duration,
     pub(super) deadline: Duration,
-    /// So many answers in a row that are none take a server out, so many good ones bring it back.
+    /// So many bad answers in a row take a server out, and `passes` good ones bring it back.
     pub(super) fails: u32,
     pub(super) passes: u32,
 }
 
-/// The servers of a node, for all its workers. Each figure is right by itself, and nothing hangs on
-/// their order: all atomics are relaxed.
+/// The servers of a node, for all its workers. Each figure is right by itself, and nothing depends
+/// on their order: all atomics are relaxed.
 #[derive(Debug)]
 pub(super) struct Targets {
     all: Vec<Target>,
     balance: Balance,
-    /// So long nobody is asked who could not be reached.
+    /// How long a server that could not be reached is not asked.
     rest: Duration,
     next: AtomicUsize,
-    /// Whether some worker looks at them.
+    /// Whether some worker runs the health checks.
     is_watched: AtomicBool,
-    /// What changed and has not been told.
+    /// Changes that have not been reported yet.
     news: Mutex<Vec<String>>,
 }
 
@@ -60,11 +60,11 @@ struct Target {
     /// Scheme, host and perhaps the beginning of a path, without a slash at the end.
     base: String,
     under_way: AtomicU32,
-    /// Nobody asks it before; 0: it could be reached.
+    /// The server is not asked before this time; 0: it could be reached.
     rests_until_ns: AtomicU64,
-    /// Whether looking at it says that it is not there.
+    /// Whether health checks have found it down.
     is_down: AtomicBool,
-    /// Outcomes of looking in a row, that are unlike what it is held to be.
+    /// Health checks in a row whose outcome is the opposite of what `is_down` says.
     unlike: AtomicU32,
 }
 
@@ -86,7 +86,7 @@ impl Turn<'_> {
         &self.targets.all[self.at].base
     }
 
-    /// It could not be reached: for a while nobody is sent there.
+    /// The server could not be reached: it is not asked for a while.
     pub(super) fn unreached(&self, why: &str) {
         let Turn { targets, at } = self;
         let until_ns = now_ns().saturating_add(targets.rest.as_nanos() as u64);
@@ -96,7 +96,7 @@ impl Turn<'_> {
         }
     }
 
-    /// It answered.
+    /// The server answered.
     pub(super) fn reached(&self) {
         let target = &self.targets.all[self.at];
         if target.rests_until_ns.load(Relaxed) != 0 && target.rests_until_ns.swap(0, Relaxed) != 0 {
@@ -124,12 +124,12 @@ impl Targets {
         }
     }
 
-    /// How many there are.
+    /// How many servers there are.
     pub(super) fn count(&self) -> usize {
         self.all.len()
     }
 
-    /// Who is asked next; `None` if nobody is left.
+    /// The server that is asked next; `None` if none is left.
     pub(super) fn pick(&self) -> Option<Turn<'_>> {
         let (now_ns, first) = (now_ns(), self.next.fetch_add(1, Relaxed));
         let in_turn = (0..self.all.len()).map(|at| first.wrapping_add(at) % self.all.len());
@@ -142,7 +142,7 @@ impl Targets {
         Some(Turn { targets: self, at })
     }
 
-    /// In how many seconds somebody may be there again, as far as that is known.
+    /// In how many seconds a server may be asked again, as far as that is known.
     pub(super) fn wait_s(&self) -> u64 {
         let now_ns = now_ns();
         let waits = self.all.iter().map(|it| it.rests_until_ns.load(Relaxed));
@@ -150,9 +150,9 @@ impl Targets {
         shortest.unwrap_or_default().div_ceil(1_000_000_000).max(1)
     }
 
-    /// What changed since somebody asked.
+    /// The changes since the last call.
     pub(super) fn news(&self) -> Vec<String> {
-        // A list of texts is never half done.
+        // After a panic the lock can be used: a list of texts is never half changed.
         std::mem::take(&mut *self.news.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -160,7 +160,8 @@ impl Targets {
         self.news.lock().unwrap_or_else(PoisonError::into_inner).push(what);
     }
 
-    /// Begins to look at the servers, unless some worker does; until whoever has `owner` is gone.
+    /// Begins the health checks, unless some worker runs them already. They stop when `owner` is
+    /// dropped.
     pub(super) fn watch(
         self: &Arc<Targets>,
         health: &Health,
@@ -175,7 +176,7 @@ impl Targets {
         spawn_local(async move { watch.run(&health, &client, &owner).await });
     }
 
-    /// What looking at a server has come to.
+    /// Takes in the outcome of a health check.
     fn looked(&self, at: usize, outcome: Result<(), String>, health: &Health) {
         let target = &self.all[at];
         let (was_down, is_bad) = (target.is_down.load(Relaxed), outcome.is_err());
@@ -202,7 +203,7 @@ impl Target {
     }
 }
 
-/// Who looks at the servers; the next worker may when it is gone.
+/// The health checks that a worker runs. When this is dropped, another worker may run them.
 struct Watch(Arc<Targets>);
 
 impl Drop for Watch {
@@ -226,7 +227,7 @@ impl Watch {
     }
 }
 
-/// Why a server is not there.
+/// Checks the health of a server. The error says what is wrong.
 async fn ask(
     base: &str,
     health: &Health,

@@ -38,7 +38,7 @@ async fn get(parameters: &str) -> Value {
     reply.expect("an answer").expect("a value")
 }
 
-/// Why there is none.
+/// The error, where there is no answer.
 async fn fail(parameters: &str) -> Error {
     ask(&fixture(&graph(parameters)), Value::Null).await.expect_err("no answer")
 }
@@ -226,7 +226,7 @@ fn a_stream_is_sent_while_it_is_made_and_once() {
     });
 }
 
-/// A server that leads from `/a` to `location` with `status`, and answers all else.
+/// A server that redirects from `/a` to `location` with `status`, and answers all else.
 async fn leads(status: u16, location: String) -> Server {
     Server::start(move |request| {
         let location = location.clone();

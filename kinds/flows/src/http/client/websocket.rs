@@ -13,11 +13,12 @@ use tokio::time::timeout;
 use super::{BAD_GATEWAY, chain};
 use crate::http::upgrade::{Upgrade, WEBSOCKET};
 
-/// How long one side may still speak when the other one has ended: a websocket has no halves.
+/// How long one side may still send after the other one has ended: a websocket does not stay half
+/// open.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
-/// Leaves it to the listener to pass on what comes over its connection and `other`, until one of
-/// them ends or the worker stops. Each way holds 8 KiB, and reads no faster than it can write.
+/// Has the listener pass on the bytes between its connection and `other`, until one of them ends or
+/// the worker stops. Each direction holds 8 KiB, and reads no faster than it can write.
 ///
 /// # Errors
 /// Too many connections and streams of this worker are under way (503).
@@ -48,13 +49,14 @@ pub(super) fn pass_on(at: At<'_>, other: OnUpgrade) -> Result<(), Error> {
     Ok(())
 }
 
-/// Passes on what comes, and the end of it.
+/// Passes on all bytes of one side, and then its end.
 async fn pass(mut from: impl AsyncRead + Unpin, mut to: impl AsyncWrite + Unpin) -> io::Result<()> {
     copy(&mut from, &mut to).await?;
     to.shutdown().await
 }
 
-/// An error is the end of its side.
+/// Runs both directions until one ends, and the other for a while longer. An error ends its
+/// direction.
 async fn until_one_ends(
     mut one: impl Future<Output = io::Result<()>> + Unpin,
     mut other: impl Future<Output = io::Result<()>> + Unpin,

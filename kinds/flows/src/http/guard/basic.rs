@@ -1,4 +1,4 @@
-//! `basic`: lets pass who knows a name and its password (RFC 7617).
+//! `basic`: lets a request pass that has a name and its password (RFC 7617).
 
 #[cfg(test)]
 mod tests;
@@ -46,16 +46,17 @@ static INFO: Kind = Kind {
 
 /// Most users of a node.
 const USERS_MAX: usize = 1000;
-/// Most that are remembered, so that not each of their requests needs a hash; then none is.
+/// Most users that are remembered, so that not each of their requests needs a hash. When there are
+/// more, all are forgotten.
 const REMEMBERED_MAX: usize = 1000;
 
 struct Basic {
     users: HashMap<String, Hashed>,
-    /// Looked at for a name that is not there, which then takes as long as one that is.
+    /// Checked for an unknown name, so that the answer takes as long as for a known one.
     nobody: Hashed,
     realm: String,
     into: ByteString,
-    /// Those who have shown their passwords, by what `key` makes of both.
+    /// Users who have shown their passwords, by the digest of both that `key` makes.
     remembered: RefCell<HashMap<[u8; 32], ByteString>>,
     key: hmac::Key,
 }
@@ -137,7 +138,7 @@ impl FlowNode for Basic {
 }
 
 impl Basic {
-    /// The name in credentials, if the password there is its own.
+    /// The name in credentials, if the password there is right.
     async fn look(&self, at: At<'_>, credentials: &[u8]) -> Result<Option<ByteString>, Error> {
         let colon = credentials.iter().position(|byte| *byte == b':');
         let Some((name, password)) = colon.map(|at| credentials.split_at(at)) else {
@@ -158,7 +159,7 @@ impl Basic {
     }
 }
 
-/// Name and password in a header, between them a colon.
+/// Name and password in a header, with a colon between them.
 fn credentials(header: &str) -> Option<Vec<u8>> {
     let (scheme, text) = header.split_once(' ')?;
     BASE64_STANDARD.decode(text.trim()).ok().filter(|_| scheme.eq_ignore_ascii_case("basic"))

@@ -1,4 +1,5 @@
-//! `cors`: lets pages of other sites ask, as far as the spec allows it (the Fetch standard, 3.2).
+//! `cors`: lets pages of other sites send requests, as far as the spec allows it (the Fetch
+//! standard, 3.2).
 
 #[cfg(test)]
 mod tests;
@@ -109,7 +110,7 @@ fn make(parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
     }))
 }
 
-/// Scheme, name and perhaps a port, and nothing behind.
+/// Whether it is a scheme, a name and perhaps a port, and nothing more.
 fn is_origin(text: &str) -> bool {
     let site = text.split_once("://").filter(|(scheme, _)| !scheme.is_empty());
     site.is_some_and(|(_, name)| !name.is_empty() && !name.contains(['/', '?', '#', '@', '*']))
@@ -158,7 +159,8 @@ impl FlowNode for Cors {
 const ALLOW_ORIGIN: &str = "access-control-allow-origin";
 
 impl Cors {
-    /// What a reply to a page of this origin says. Where it hangs on the origin, caches must know.
+    /// The headers of a reply to a page of this origin. Where they depend on the origin, `vary`
+    /// tells caches so.
     fn headers(&self, origin: Option<&ByteString>) -> Headers {
         let mut headers = Vec::new();
         let allowed = match &self.origins {

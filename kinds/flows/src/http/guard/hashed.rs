@@ -1,5 +1,5 @@
-//! Passwords and their hashes by Argon2 (RFC 9106), on threads for what blocks and a few at a time:
-//! each takes some tens of milliseconds and of megabytes.
+//! Passwords and their hashes by Argon2 (RFC 9106). Hashes are made on threads for blocking work, a
+//! few at a time: each takes some tens of milliseconds and some tens of megabytes.
 
 use std::sync::Arc;
 
@@ -12,12 +12,13 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 /// Most memory that a hash may ask for, in KiB, and most passes; one that wants more is refused.
 pub(super) const MEMORY_KIB_MAX: u32 = 64 << 10;
 pub(super) const PASSES_MAX: u32 = 10;
-/// Longest password, in bytes. A longer one is that of nobody.
+/// Longest password, in bytes. A longer one is never right.
 pub(super) const PASSWORD_LEN_MAX: usize = 1024;
 /// Units of work for a pass over one KiB.
 const WORK: u64 = 5;
 
-/// So many hashes are made at once in a process, whoever asks: with most memory 256 MiB.
+/// How many hashes are made at once in a process, for all nodes together: they take 256 MiB at
+/// most.
 static AT_ONCE: Semaphore = Semaphore::const_new(4);
 
 /// A hash of a password, as `$argon2id$v=19$m=19456,t=2,p=1$...`.
@@ -58,7 +59,7 @@ impl HashCost {
         made.await?.map_err(Error::new)
     }
 
-    /// A hash that no password has, but whose check takes as long as another one's.
+    /// A hash that no password has. To check it takes as long as to check another one.
     pub(super) fn of_nobody(self) -> Hashed {
         let HashCost { memory_kib, passes } = self;
         let (salt, hash) = ("A".repeat(22), "A".repeat(43));
@@ -78,10 +79,10 @@ impl HashCost {
 }
 
 impl Hashed {
-    /// Reads one.
+    /// Reads a hash.
     ///
     /// # Errors
-    /// It is none, or asks for too much.
+    /// It is not a hash of Argon2, or asks for too much memory or too many passes.
     pub(super) fn read(text: &str) -> Result<Hashed, String> {
         let none = |error: &dyn std::fmt::Display| format!("no hash of Argon2: {error}");
         let hash = PasswordHash::new(text).map_err(|error| none(&error))?;
@@ -121,7 +122,8 @@ impl Hashed {
     }
 }
 
-/// Leave to make a hash. The thread that makes it has it: a flow that goes away does not end that.
+/// Permission to make a hash. The thread that makes the hash holds it: a flow that is cancelled
+/// does not end the work, and so does not give it back.
 async fn turn() -> Result<SemaphorePermit<'static>, Error> {
     AT_ONCE.acquire().await.map_err(Error::new)
 }

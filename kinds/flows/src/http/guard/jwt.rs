@@ -1,4 +1,4 @@
-//! `jwt`: lets pass who brings a token that holds.
+//! `jwt`: lets a request pass that has a valid token.
 
 #[cfg(test)]
 mod tests;
@@ -66,7 +66,7 @@ static INFO: Kind = Kind {
     ..FLOW
 };
 
-/// Units of work to look at a signature by a secret, and by a public key.
+/// Units of work to check a signature by a secret, and by a public key.
 const SECRET_WORK: u64 = 100;
 const PUBLIC_WORK: u64 = 3_000;
 /// Longest file of keys, in bytes.
@@ -111,7 +111,7 @@ fn make(parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
     }
 }
 
-/// The keys for an algorithm: a secret for some, public keys for others, and never one for both.
+/// The keys for an algorithm: a secret for some, public keys for others. No key serves for both.
 fn keys(parameters: &Parameters<'_>, algorithm: &Algorithm) -> Result<Keys, Vec<Refusal>> {
     let is_given = |name| !parameters.text(name).is_empty();
     let refuse =
@@ -183,7 +183,7 @@ impl Jwt {
             Ok(true) => Ok(claims),
             Ok(false) => Err(forbidden(&format_args!("'{}' is false", require.text()))),
             Err(error) if error.status() == 503 => Err(error),
-            // A claim that is not there is no reason to let anybody pass.
+            // A missing claim must not let a request pass.
             Err(error) => Err(forbidden(&error)),
         }
     }

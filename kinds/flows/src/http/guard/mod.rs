@@ -1,4 +1,5 @@
-//! What stands before the nodes that do the work: who may ask, and what he may send.
+//! Nodes in front of those that do the work: they check who may send a request, and what it may
+//! hold.
 
 pub(crate) mod basic;
 pub(crate) mod cors;
@@ -16,7 +17,7 @@ use sinew_flow::{Error, Value};
 
 use crate::script::library;
 
-/// The output of these kinds, by index of their tables.
+/// The output of these kinds, as an index into their ports.
 const OUT: usize = 1;
 
 /// A header of a request, or of a mapping that stands for one; several of one name are joined.
@@ -27,7 +28,8 @@ pub(crate) fn header(packet: &Value, name: &str) -> Result<Option<ByteString>, E
     }
 }
 
-/// Seconds of the time of day: tokens and signatures of others name it. Before 1970 it is that.
+/// The current time in seconds since 1970, as tokens and signatures of others name it. It is
+/// negative before 1970.
 fn now_s() -> i64 {
     library::now_ms().div_euclid(1000)
 }

@@ -1,4 +1,4 @@
-//! `password`: makes the hash of a password, or lets pass who knows the password of a hash.
+//! `password`: makes the hash of a password, or lets a packet pass whose password fits a hash.
 
 #[cfg(test)]
 mod tests;
@@ -54,7 +54,7 @@ static INFO: Kind = Kind {
 
 struct Password {
     password: Expression,
-    /// The hash, and what is tried in its place where there is none.
+    /// The hash, and the one that is checked in its place where there is none.
     hash: Option<(Expression, Hashed)>,
     cost: HashCost,
     length_min: usize,
@@ -93,7 +93,7 @@ fn make(parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
     }
 }
 
-/// What an expression gave as the hash; `None` for nothing.
+/// The hash that an expression gave; `None` for null.
 fn read(value: &Value) -> Result<Option<Hashed>, String> {
     match value {
         Value::Null => Ok(None),
@@ -115,7 +115,7 @@ impl FlowNode for Password {
 }
 
 impl Password {
-    /// The hash where it takes the packet's place.
+    /// Checks the password, or makes its hash; gives the hash where it takes the packet's place.
     async fn answer(&self, at: At<'_>, packet: &Value) -> Result<Option<Value>, Error> {
         let password = match self.password.evaluate((at.flow(), packet))? {
             Value::Text(text) => text,
@@ -138,7 +138,7 @@ impl Password {
         }
     }
 
-    /// Whether a new password may be one.
+    /// Refuses a new password that is too short or too long.
     fn is_fit(&self, password: &str) -> Result<(), Error> {
         let chars = password.chars().count();
         if chars < self.length_min {
@@ -163,7 +163,7 @@ impl Password {
     ) -> Result<(), Error> {
         let known = read(&hash.evaluate((at.flow(), packet))?).map_err(Error::new)?;
         let is_right = known.as_ref().unwrap_or(nobody).is_of(at, password.as_bytes()).await?;
-        // Who tries names must not learn which of the two is wrong.
+        // A client that tries names must not learn which of the two is wrong.
         match is_right && known.is_some() {
             true => Ok(()),
             false => Err(refused(401, "name or password is wrong")),

@@ -9,10 +9,10 @@ pub(super) const SECRET: Parameter = Parameter::new("secret", ParameterType::Tex
      spec, and out of all output of a run.",
 );
 
-/// Reads it.
+/// Reads the secret.
 ///
 /// # Errors
-/// There is none; it is shorter than `len_min` bytes, or a key that everybody may know.
+/// There is none; it is shorter than `len_min` bytes; or it is a key in PEM, which others may know.
 pub(super) fn read<'a>(
     parameters: &'a Parameters<'_>,
     len_min: usize,

@@ -1,5 +1,5 @@
-//! JSON Web Tokens (RFC 7519) in their compact form (RFC 7515): by one algorithm, which the spec
-//! names and the token only repeats. So no token chooses how it is looked at.
+//! JSON Web Tokens (RFC 7519) in their compact form (RFC 7515). They use one algorithm, which the
+//! spec names and the token only repeats. So no token chooses how it is checked.
 
 mod keys;
 #[cfg(test)]
@@ -19,7 +19,7 @@ use serde_json::{Map, Value as Json};
 
 pub(super) use self::keys::Keys;
 
-/// Longest token, in bytes: more fits into no head of a request.
+/// Longest token, in bytes. A longer one does not fit into a request's head of the default size.
 pub(super) const LEN_MAX: usize = 16 << 10;
 
 /// A way to sign.
@@ -29,14 +29,14 @@ pub(super) struct Algorithm {
     pub(super) way: Way,
 }
 
-/// How a signature is made and looked at.
+/// How a signature is made and checked.
 #[derive(Clone, Copy)]
 pub(super) enum Way {
-    /// By a secret, of at least so many bytes (RFC 7518, 3.2).
+    /// By a secret of at least so many bytes (RFC 7518, 3.2).
     Secret(hmac::Algorithm, usize),
     /// RSA, from 2048 bits on.
     Rsa(&'static RsaParameters),
-    /// A curve: its name, the object that stands for it in a key, the length of a key.
+    /// A curve: its name, its object identifier in a key, the length of a key.
     Curve(&'static Curve),
 }
 
@@ -63,7 +63,7 @@ const P384: Curve = Curve {
 const EDWARDS: Curve =
     Curve { name: "Ed25519", object: b"\x06\x03\x2b\x65\x70", key_len: 32, verifier: &ED25519 };
 
-/// All of them.
+/// All algorithms.
 pub(super) const ALGORITHMS: &[Algorithm] = &[
     Algorithm { word: "HS256", way: Way::Secret(hmac::HMAC_SHA256, 32) },
     Algorithm { word: "HS384", way: Way::Secret(hmac::HMAC_SHA384, 48) },
@@ -77,17 +77,17 @@ pub(super) const ALGORITHMS: &[Algorithm] = &[
     Algorithm { word: "EdDSA", way: Way::Curve(&EDWARDS) },
 ];
 
-/// The same by their words, for tables of parameters.
+/// The words of all algorithms, for tables of parameters.
 pub(super) const WORDS: &[&str] =
     &["HS256", "HS384", "HS512", "RS256", "RS384", "RS512", "PS256", "ES256", "ES384", "EdDSA"];
 
-/// The row of a word of that list.
+/// The algorithm of a word of that list.
 pub(super) fn algorithm(word: &str) -> &'static Algorithm {
     let found = ALGORITHMS.iter().find(|row| row.word == word);
     found.expect("the table of parameters names the algorithms")
 }
 
-/// Why a token is none: a fixed text, which may be told to whoever sent it.
+/// Why a token is not valid: a fixed text, which its sender may see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Invalid(pub(super) &'static str);
 
@@ -106,7 +106,7 @@ pub(super) struct Rules {
     pub(super) audience: Option<String>,
     /// How far clocks may be apart, in seconds.
     pub(super) leeway_s: f64,
-    /// Whether it may be one that never expires.
+    /// Whether a token that never expires is valid.
     pub(super) is_endless: bool,
 }
 
@@ -122,10 +122,10 @@ pub(super) fn sign(word: &str, key: &hmac::Key, claims: &[u8]) -> String {
     token
 }
 
-/// The claims of a token that is signed by one of these keys and holds at this time.
+/// The claims of a token that is signed by one of these keys and is valid at this time.
 ///
 /// # Errors
-/// Why it is none. Its claims are not looked at before its signature is.
+/// Why it is not valid. Its signature is checked before its claims are read.
 pub(super) fn claims(
     token: &str,
     word: &str,

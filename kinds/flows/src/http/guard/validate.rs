@@ -1,5 +1,5 @@
-//! `validate`: lets pass what a JSON Schema allows. What carries that out is built with the feature
-//! `schema`.
+//! `validate`: lets a packet pass whose value a JSON Schema allows. The check itself is built with
+//! the feature `schema`.
 
 #[cfg(feature = "schema")]
 mod check;
@@ -51,13 +51,14 @@ static INFO: Kind = Kind {
 /// Longest file that holds a schema, in bytes. A longer one is refused.
 const FILE_LEN_MAX: u64 = 4 << 20;
 
-/// What the node with these parameters looks at, and the schema; `None` if that cannot be read.
+/// The expression that the node with these parameters checks, and its schema; `None` if one of them
+/// cannot be read.
 pub(crate) fn described<'a>(parameters: &'a Parameters<'_>) -> Option<(&'a str, Json)> {
     let value = parameters.yaml("value").text()?;
     Some((value, json(parameters)?))
 }
 
-/// The schema that stands in the spec, or else in a file; `None` if there is none to be read.
+/// The schema in the spec, or else in a file; `None` if it cannot be read.
 fn json(parameters: &Parameters<'_>) -> Option<Json> {
     match item_json(parameters.yaml("schema")) {
         Json::Null => from_file(parameters).ok(),

@@ -1,4 +1,4 @@
-//! `verify`: lets pass what is signed by a secret that both sides know, as webhooks are.
+//! `verify`: lets a request pass that is signed by a secret that both sides know, as webhooks are.
 
 #[cfg(test)]
 mod tests;
@@ -91,7 +91,7 @@ enum Piece {
     Header(String),
 }
 
-/// Where the time stands.
+/// Where a request says its time.
 struct Time {
     header: String,
     prefix: String,
@@ -213,8 +213,8 @@ impl Verify {
             }
         }
         let expected = context.sign();
-        // Whoever looks at all of them in the same time tells nobody how far one was right: both
-        // sides are hashed again with the key, and those hashes compared.
+        // The time of the comparison must not tell how much of a signature is right. So both sides
+        // are hashed again with the key, and those hashes are compared.
         let same = hmac::sign(&self.key, expected.as_ref());
         let candidates = parts(&signatures, &self.prefix).take(SIGNATURES_MAX);
         let found = candidates
@@ -251,12 +251,12 @@ impl Time {
     }
 }
 
-/// The parts of a header that begin with a prefix, without that.
+/// The parts of a header that begin with a prefix, without the prefix.
 fn parts<'a>(value: &'a str, prefix: &'a str) -> impl Iterator<Item = &'a str> {
     value.split([',', ' ']).filter_map(move |part| part.trim().strip_prefix(prefix))
 }
 
-/// The body as it came: what it was decoded to has lost that.
+/// The body as it came. The decoded body no longer has those bytes.
 fn body(packet: &Value) -> Result<Bytes, Error> {
     if let Some(request) = Request::of(packet) {
         return request.body_bytes().cloned();

@@ -18,17 +18,17 @@ use super::room::{RETRY_AFTER_S, SPARE_MAX, Why};
 use super::tls::Tls;
 use super::worker::Worker;
 
-/// Pause when no connection can be taken, for want of descriptors or memory.
+/// Pause when no connection can be accepted, because descriptors or memory are short.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Time without a shortage of descriptors after which the next one is told again.
+/// Time without a shortage of descriptors after which the next shortage is reported again.
 const SHORTAGE_SPACING: Duration = Duration::from_secs(60);
 
-/// When this process was short of descriptors last: they are not a worker's, nor a listener's.
+/// When this process was last short of descriptors, which all its workers and listeners share.
 static SHORTAGE: Mutex<Option<Instant>> = Mutex::new(None);
 
 impl Worker {
-    /// Serves until it is told to stop, and what has begun is answered.
+    /// Serves until it is told to stop and all that has begun is answered.
     pub(super) async fn serve(
         self: Rc<Self>,
         held: Arc<StdListener>,
@@ -37,11 +37,12 @@ impl Worker {
         let socket = held.try_clone().and_then(TcpListener::from_std).map_err(|error| {
             Fault::new(Cause::System, format_args!("cannot watch the socket: {error}"))
         })?;
-        // From now on only a listener that may take its place holds it.
+        // From now on only a listener that may take this one's place holds that socket.
         drop(held);
         let patrol = spawn_local(Rc::clone(&self).patrol());
         tokio::select! {
-            // First: what comes after an edit is for the listener that takes this one's place.
+            // The stop is checked first: connections that come after an edit are for the listener
+            // that takes this one's place.
             biased;
             () = stop.wait() => {}
             () = self.accept(&socket) => {}
@@ -84,7 +85,7 @@ impl Worker {
                 },
                 // The client has gone before it was accepted.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
-                // Those that are served go on, and when one of them ends there is room again.
+                // Open connections go on, and when one of them ends there is room again.
                 Err(error) => {
                     self.tell_shortage(&error);
                     sleep(ACCEPT_PAUSE).await;
@@ -93,8 +94,8 @@ impl Worker {
         }
     }
 
-    /// Tells of a shortage of descriptors, unless it was told just now: it comes again and again
-    /// while it lasts, in all workers.
+    /// Reports a shortage of descriptors, unless one was reported just now. While it lasts, all
+    /// workers meet it again and again.
     fn tell_shortage(&self, error: &io::Error) {
         let mut shortage = SHORTAGE.lock().unwrap_or_else(PoisonError::into_inner);
         let before = shortage.replace(Instant::now());
@@ -112,7 +113,7 @@ impl Worker {
             return Some(Seat::Own);
         }
         if self.spares.get() >= SPARE_MAX {
-            // Those that came just now have a moment to say what they want.
+            // Connections that came just now get a moment to send their request.
             for _ in 0..2 {
                 yield_now().await;
             }
@@ -139,11 +140,12 @@ impl Worker {
             let worker = &place.worker;
             let upgraded = match &worker.options.tls {
                 None => serve(worker, &life, address, wire).await,
-                // In a place of its own: without TLS a connection need not have room for it.
+                // Boxed, so that a connection without TLS has no room for it.
                 Some(tls) => Box::pin(secure(worker, &life, address, tls, wire)).await,
             };
             if let Some(goes_on) = upgraded {
-                // Without the room that HTTP needs: such a connection may be idle for days.
+                // In a future of its own, without the room that HTTP needs: such a connection may
+                // be idle for days.
                 spawn_local(async move { serve_upgraded(&place.worker, &life, goes_on).await });
             }
         });
@@ -164,8 +166,8 @@ impl Worker {
         }
     }
 
-    /// If more is held than may be, closes connections whose clients are slow to take it: the
-    /// slowest first, until there is room.
+    /// If more bytes are held than allowed, closes connections whose clients are slow to take them:
+    /// the slowest first, until there is room.
     fn make_room(&self, now: Round) {
         let mut excess = self.room.to_free();
         if excess == 0 {
@@ -186,7 +188,7 @@ impl Worker {
     }
 }
 
-/// Shakes hands, and serves the connection.
+/// Does the TLS handshake, and serves the connection.
 async fn secure(
     worker: &Rc<Worker>,
     life: &Rc<Life>,
@@ -194,7 +196,7 @@ async fn secure(
     tls: &Tls,
     wire: Wire,
 ) -> Option<Local<'static, ()>> {
-    // Who speaks no TLS was told so by an alert.
+    // A client that speaks no TLS was told so by an alert.
     let Some(Ok(wire)) = unless_ended(worker, life, tls.acceptor.accept(wire)).await else {
         return None;
     };
@@ -223,9 +225,9 @@ impl Drop for Place {
     }
 }
 
-/// Says that there is no room, if that goes at once.
+/// Answers that there is no room, if that can be written at once.
 fn refuse(stream: TcpStream) {
-    // Who gets no answer sees that the connection is closed.
+    // A client that gets no answer sees that the connection is closed.
     let refusal = format!(
         "HTTP/1.1 503 Service Unavailable\r\nretry-after: {RETRY_AFTER_S}\r\nconnection: close\r\n\
          content-length: 0\r\n\r\n"

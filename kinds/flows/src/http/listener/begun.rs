@@ -1,5 +1,5 @@
-//! A connection of which so much has been read as tells HTTP/2 from HTTP/1; what is read of the
-//! latter passes its framing.
+//! A connection of which enough has been read to tell HTTP/2 from HTTP/1. What is read from HTTP/1
+//! passes through its framing.
 
 use std::future::poll_fn;
 use std::io;
@@ -13,23 +13,23 @@ use super::framing::Framing;
 /// What a client of HTTP/2 begins with (RFC 9113, 3.4).
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// A connection whose first bytes are read twice: by us, and by who speaks with the client.
+/// A connection whose first bytes are read twice: by us, and by the code that serves the client.
 pub(super) struct Begun<W> {
     wire: W,
     first: [u8; PREFACE.len()],
-    /// How many of them there are.
+    /// How many first bytes there are.
     len: usize,
     /// None for HTTP/2.
     framing: Option<Framing>,
 }
 
 impl<W: AsyncRead + Unpin> Begun<W> {
-    /// One of which nothing has been read.
+    /// A connection of which nothing has been read.
     pub(super) fn new(wire: W) -> Begun<W> {
         Begun { wire, first: [0; PREFACE.len()], len: 0, framing: None }
     }
 
-    /// The connection itself, for who speaks something else from here on.
+    /// The connection itself, for another protocol from here on.
     pub(super) fn into_wire(self) -> W {
         self.wire
     }
@@ -50,8 +50,8 @@ impl<W: AsyncRead + Unpin> Begun<W> {
         Ok(is_http2)
     }
 
-    /// The first bytes and what comes after them are one read: to a head that comes in two,
-    /// hyper gives twice the room for as long as the connection lives.
+    /// Gives the first bytes and what comes after them in one read. For a head that comes in two
+    /// reads, hyper makes the buffer twice as large until the connection ends.
     fn poll_all(
         &mut self,
         context: &mut Context<'_>,
@@ -65,7 +65,7 @@ impl<W: AsyncRead + Unpin> Begun<W> {
         self.first.copy_within(now.., 0);
         self.len -= now;
         if self.len == 0 && buffer.remaining() > 0 {
-            // Nothing more, or the end: who reads again will be told.
+            // If nothing more has come, or the end has, the next read says so.
             let _ = Pin::new(&mut self.wire).poll_read(context, buffer)?;
         }
         Poll::Ready(Ok(()))

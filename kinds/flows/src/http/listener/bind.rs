@@ -9,13 +9,14 @@ use sinew_core::{Cause, Fault};
 use sinew_flow::Held;
 use socket2::{Domain, Protocol, Socket, Type};
 
-/// Connections that may wait to be accepted; the kernel takes less if `net.core.somaxconn` is less.
+/// Connections that may wait to be accepted; the kernel allows fewer if `net.core.somaxconn` is
+/// less.
 const BACKLOG: i32 = 4096;
 
 /// A socket for each worker. The kernel divides connections among them.
 ///
 /// # Errors
-/// The port is in use, also by another run of Sinew; or this user may not have it.
+/// The port is in use, perhaps by another run of Sinew; or this user may not use it.
 pub(super) fn sockets(address: SocketAddr, workers: usize) -> Result<Vec<Arc<TcpListener>>, Fault> {
     let opened = || -> io::Result<Vec<Arc<TcpListener>>> {
         let first = bound(address, true)?;
@@ -43,13 +44,14 @@ pub(super) fn taken_over(
     (sockets.len() == workers).then_some(sockets)
 }
 
-/// The first one shares the port only once it has it: sockets that all ask to share it would get
-/// it from another run that shares it too.
+/// The first socket shares the port only once it is bound. If it shared the port before, it could
+/// be bound to the port of another run that shares it too.
 fn bound(address: SocketAddr, is_first: bool) -> io::Result<Socket> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
-    // Connections of an earlier run that the kernel still remembers keep nobody from the port.
+    // Connections of an earlier run that the kernel still remembers do not block the port.
     socket.set_reuse_address(true)?;
-    // Connections inherit it: an answer is written at once, so there is nothing to wait for.
+    // Connections inherit this option: an answer is written at once, so there is nothing to wait
+    // for.
     socket.set_tcp_nodelay(true)?;
     socket.set_nonblocking(true)?;
     socket.set_reuse_port(!is_first)?;
@@ -58,17 +60,19 @@ fn bound(address: SocketAddr, is_first: bool) -> io::Result<Socket> {
     Ok(socket)
 }
 
-/// Descriptors for what is no connection: links, logs, files, what flows ask of other servers.
+/// Descriptors for all but the listener's connections: links, logs, files, requests to other
+/// servers.
 const DESCRIPTORS_BESIDE: u64 = 1024;
 
-/// Lets this process have as many connections as it may, and `spare` ones beyond them, and says how
-/// many that are without those: what most shells give is less than what the kernel allows.
+/// Lets this process open so many connections and `spare` more, as far as the kernel allows: most
+/// shells set a lower limit. Gives how many fit, without the spare ones.
 pub(super) fn allow_descriptors(connections: usize, spare: usize) -> usize {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let wanted = connections as u64 + spare as u64 + DESCRIPTORS_BESIDE;
     let allowed = maximum.map_or(wanted, |maximum| maximum.min(wanted));
     if current.is_some_and(|current| current < allowed) {
-        // Refused, it stays as it is, and who is short of descriptors says so.
+        // If this is refused, the limit stays as it is, and a later shortage of descriptors is
+        // reported.
         let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(allowed), maximum });
     }
     let Some(got) = getrlimit(Resource::Nofile).current.filter(|got| *got < wanted) else {
@@ -78,7 +82,7 @@ pub(super) fn allow_descriptors(connections: usize, spare: usize) -> usize {
     if fit >= connections {
         return connections;
     }
-    // Nobody listens: who is refused because there was no room counts.
+    // If stderr is closed, the message is lost, but refused connections are counted.
     let _ = writeln!(
         stderr(),
         "'connections_max' asks for {connections} connections, and {got} open files allow {fit}; \

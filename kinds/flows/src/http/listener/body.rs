@@ -19,17 +19,17 @@ use super::gunzip::{self, Coding, Gunzip};
 use super::options::Options;
 use super::room::{Share, Why};
 
-/// Why a request is answered at once.
+/// Why a request is answered at once, without a flow.
 pub(super) enum Refused {
-    /// It is no request that can be served.
+    /// It is not a request that can be served.
     Bad(StatusCode),
-    /// Who asks may not: this sentence says why.
+    /// Its sender is not allowed: this sentence says why.
     Caller(String),
     /// There is no room for it now.
     Room(Why),
 }
 
-/// All of a body, if it is small enough. One that comes in one piece is not copied.
+/// Reads a whole body, if it is small enough. A body that comes in one piece is not copied.
 pub(super) async fn collect(
     mut coming: Coming,
     size_max: usize,
@@ -62,14 +62,15 @@ pub(super) async fn collect(
     })
 }
 
-/// A body on its way, part by part; what is compressed is not so any more.
+/// A body on its way, part by part. A compressed body is decompressed.
 pub(super) struct Coming {
     incoming: Incoming,
     gunzip: Option<Box<Gunzip>>,
 }
 
 impl Coming {
-    /// As these headers say of it. They lose what is true no more once it is decoded.
+    /// A body as these headers describe it. Headers that are not true of the decoded body are
+    /// removed.
     ///
     /// # Errors
     /// It is coded in a way that is not known here (415).
@@ -91,21 +92,21 @@ impl Coming {
         self.incoming.size_hint().exact().filter(|_| self.gunzip.is_none())
     }
 
-    /// At least so many are still to come.
+    /// At least so many bytes are still to come.
     fn len_min(&self) -> usize {
         if self.gunzip.is_some() { 0 } else { self.incoming.size_hint().lower() as usize }
     }
 
-    /// Whether nothing comes any more.
+    /// Whether nothing more comes.
     fn is_over(&self) -> bool {
         self.incoming.is_end_stream() && self.gunzip.as_ref().is_none_or(|gunzip| gunzip.is_over())
     }
 
-    /// The next part, which is not empty; `None`: that was all. The error says what is wrong.
+    /// The next part, which is not empty; `None` after the last one. The error says what is wrong.
     async fn next(&mut self) -> Option<Result<Bytes, String>> {
         loop {
             if let Some(part) = self.gunzip.as_mut().and_then(|gunzip| gunzip.next()) {
-                // A few bytes can be made to decode for long: others have their turn.
+                // A few bytes can be made to take long to decode, so others get their turn.
                 yield_now().await;
                 return Some(part);
             }
@@ -124,8 +125,8 @@ impl Coming {
     }
 }
 
-/// A body as its flow takes it, which `is_over` tells of: hyper reads no more before that, so who
-/// sends it waits when his window and the kernel's memory are full.
+/// A body that is read as its flow takes it; `is_over` is set at its end. hyper reads no faster
+/// than the flow, so the client waits when its window and the kernel's memory are full.
 pub(super) fn stream(coming: Coming, options: &Options, is_over: Arc<AtomicBool>) -> Stream {
     let len = coming.known_len();
     let arriving = Arriving {
@@ -166,7 +167,7 @@ impl Arriving {
             Ok(Some(Ok(data))) => data,
             Ok(Some(Err(text))) => return failed(text, 400),
             Ok(None) => {
-                // Relaxed: it goes with nothing else.
+                // Relaxed: no other data depends on this flag.
                 self.is_over.store(true, Ordering::Relaxed);
                 return None;
             }
@@ -183,7 +184,7 @@ impl Arriving {
             return failed(text, 413);
         }
         if self.coming.is_over() {
-            // Who knows the length need not ask for more.
+            // A reader that knows the length need not ask for more.
             self.is_over.store(true, Ordering::Relaxed);
         }
         Some(Ok(data))

@@ -1,7 +1,7 @@
-//! Who may ask: by the name that was called, and by the page that asks.
+//! Who may send requests: by the name that was called, and by the page that asks.
 //!
 //! A browser lets the pages of any site ask this machine. So a listener that only this machine can
-//! reach, and every one whose spec says so, looks at both.
+//! reach, and every one whose spec says so, checks both.
 
 use std::net::SocketAddr;
 
@@ -13,11 +13,11 @@ const ALL: &str = "*";
 
 /// Who may ask a listener.
 pub(super) struct Callers {
-    /// What nearly all call it: allowed without a further look.
+    /// The names that nearly all clients call it by. They are allowed without a further check.
     usual: [String; 2],
-    /// By which names; `None`: by any.
+    /// The names by which clients may call it; `None`: any.
     hosts: Option<Hosts>,
-    /// From which pages, beside the listener's own; `None`: from any.
+    /// The origins whose pages may ask, beside the listener's own; `None`: any.
     origins: Option<Vec<String>>,
 }
 
@@ -47,7 +47,7 @@ impl Callers {
         })
     }
 
-    /// The same for a listener that got this address.
+    /// Takes in the address that the listener got.
     pub(super) fn listen_at(&mut self, address: SocketAddr) {
         self.usual = usual(address);
         if let Some(hosts) = &mut self.hosts {
@@ -55,10 +55,10 @@ impl Callers {
         }
     }
 
-    /// Whether this one may ask, by the name that it called and the headers `Origin`.
+    /// Checks that a client may ask, by the name that it called and its headers `Origin`.
     ///
     /// # Errors
-    /// A sentence: who it is, and how to allow it.
+    /// A sentence that says who the client is, and how to allow it.
     pub(super) fn check(&self, host: Option<&[u8]>, origin: Origin<'_>) -> Result<(), String> {
         let is_usual = |host: &[u8]| self.usual.iter().any(|usual| usual.as_bytes() == host);
         if matches!(origin, Origin::None) && host.is_some_and(is_usual) {
@@ -94,11 +94,12 @@ impl Callers {
 /// What a request says of the page that it comes from.
 #[derive(Clone, Copy)]
 pub(super) enum Origin<'a> {
-    /// Nothing: it is from no page, or a page of any site only reads, by a picture or a link.
+    /// Nothing: the request is from no page, or a page of any site only reads, by a picture or a
+    /// link.
     None,
-    /// This one.
+    /// This origin.
     One(&'a [u8]),
-    /// More than one, which no browser says.
+    /// More than one origin, which no browser sends.
     Several,
 }
 

@@ -25,8 +25,8 @@ use super::worker::Worker;
 /// Most bytes that are read of a body that was refused, so that the client gets to read why.
 const LINGER_BYTES_MAX: usize = 16 << 20;
 
-/// An answer up to here goes to the kernel in one piece: that costs it so much less than two do,
-/// that the copy is paid for.
+/// An answer of at most so many bytes is copied, and goes to the kernel in one piece. The copy
+/// costs less than a second piece would.
 const JOINED_LEN_MAX: usize = 2048;
 
 /// A socket that notes what the client does.
@@ -34,7 +34,7 @@ pub(super) struct Wire {
     stream: TcpStream,
     life: Rc<Life>,
     now: Rc<Cell<Round>>,
-    /// Whether what comes can be looked at before it is read: not under TLS.
+    /// Whether incoming bytes can be seen before they are read: not under TLS.
     watches: bool,
     /// The client sends no more.
     has_ended: bool,
@@ -61,8 +61,8 @@ impl Wire {
         polled
     }
 
-    /// Reads on after the end: what the client still sends would else be answered with a reset,
-    /// which may overtake the answer.
+    /// Reads on after the end. Otherwise the kernel would answer what the client still sends with a
+    /// reset, which may overtake the answer.
     fn linger(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let mut bytes = [0; 4096];
         while self.linger_bytes > 0 {
@@ -89,8 +89,8 @@ impl AsyncRead for Wire {
         ready!(Pin::new(&mut self.stream).poll_read(context, buffer))?;
         self.life.read(self.now.get());
         if buffer.filled().len() == before && !self.has_ended {
-            // Told one turn later: hyper drops a request whose client has closed its side, even
-            // one whose answer it would be given in this turn.
+            // The end is reported one turn later: hyper drops a request whose client has closed its
+            // side, even one whose answer it would be given in this turn.
             self.has_ended = true;
             context.waker().wake_by_ref();
             return Poll::Pending;
@@ -130,8 +130,8 @@ impl AsyncWrite for Wire {
         self.stream.is_write_vectored()
     }
 
-    /// hyper comes by here when it has done what it can. It reads nothing while a flow takes its
-    /// time, so this is where a client is found to have left: nobody waits for the answer then.
+    /// hyper calls this when it has done all that it can. It reads nothing while a flow runs, so it
+    /// is found out here whether the client has left and nobody waits for the answer.
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(Pin::new(&mut self.stream).poll_flush(context))?;
         self.life.is_writing.set(false);
@@ -174,9 +174,10 @@ where
     let Some(Ok(is_http2)) = unless_ended(worker, life, wire.is_http2()).await else { return None };
     let (wire, servers) = (TokioIo::new(wire), &worker.servers);
     let service = service_fn(|request| exchange(worker, life, peer, request));
-    // How a connection ends is its client's affair: malformed requests have had their answer.
+    // An error at the end of a connection is not reported: it is the client's affair, and malformed
+    // requests have had their answer.
     if is_http2 {
-        // In a place of its own: HTTP/1 need not have room for it.
+        // Boxed, so that a connection of HTTP/1 has no room for it.
         let connection = Box::pin(servers.http2.serve_connection(wire, service));
         until_end(worker, life, connection, |connection| connection.graceful_shutdown()).await;
     } else {
@@ -188,9 +189,11 @@ where
             && let Some(upgrade) = life.upgrade.take()
         {
             let Parts { io, read_buf, .. } = connection.into_parts();
-            // It counts as a request that is under way, and holds no place among those.
+            // The connection counts as a request that is under way, and holds no place among
+            // requests.
             life.begin(false);
-            // A copy: the buffer of the head would else be there as long as the connection.
+            // A copy, because otherwise the buffer of the head would be kept as long as the
+            // connection.
             let first = read_buf.to_vec();
             return Some(upgrade.begin(Box::new(io.into_inner().into_wire()), first));
         }
@@ -204,7 +207,8 @@ pub(super) async fn serve_upgraded(worker: &Worker, life: &Life, goes_on: Local<
     life.end(true, worker.now());
 }
 
-/// Goes on with a connection until its end, or its life's; `drain` lets it take no more.
+/// Goes on with a connection until its end, or until its `life` closes it; `drain` lets it take no
+/// more requests.
 async fn until_end<C: Future + ?Sized>(
     worker: &Worker,
     life: &Life,
@@ -222,7 +226,7 @@ async fn until_end<C: Future + ?Sized>(
             return Poll::Ready(None);
         }
         let polled = connection.as_mut().poll(context).map(Some);
-        // What is read, written and compressed here is work too.
+        // To read, write and compress is a sign of the worker's life too.
         worker.outlet.lives();
         polled
     })

@@ -32,7 +32,7 @@ use crate::http::upgrade::Upgrade;
 /// Index of the port in the kind's table.
 const OUT: usize = 0;
 
-/// A request under way; dropped when its answer has been handed over, or nobody waits for it.
+/// A request under way. It is dropped when its answer has been handed over, or nobody waits for it.
 pub(super) struct Exchange {
     worker: Rc<Worker>,
     life: Rc<Life>,
@@ -43,30 +43,30 @@ pub(super) struct Exchange {
     rank: Rank,
     /// The number of its flow; 0 before it has one.
     flow: u64,
-    /// What was handed over and waits for its client, over HTTP/2.
+    /// The key of the part that was handed over and waits for the client, over HTTP/2.
     unsent: Option<usize>,
     /// What the access log will say of it.
     line: Option<Box<Line>>,
 }
 
-/// Among which requests one is counted.
+/// Among which requests a request is counted.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Rank {
-    /// Among none: it is not taken.
+    /// Among none, such as a request that is not taken.
     None,
-    /// Those that share what there is.
+    /// Ordinary requests, which share the room that there is.
     Ordinary,
-    /// Among none yet: it is reserved, and its body is still to come.
+    /// Among none yet: it may become a reserved one when its body has come.
     Coming,
-    /// Those that end the run or tell of it.
+    /// Requests that end the run or report on it.
     Reserved,
 }
 
-/// A request on its way to be a packet.
+/// A request that is to become a packet.
 enum Taken {
     /// It has no body.
     Whole(Value),
-    /// Its body is still to come. In a place of its own: without one a connection is smaller.
+    /// Its body is still to come. Boxed, so that a connection without a body is smaller.
     Body(Local<'static, Result<Value, Refused>>),
 }
 
@@ -100,8 +100,9 @@ impl Drop for Exchange {
     }
 }
 
-/// Answers a request. What there is to be done at once is done here, and the request is a packet
-/// then: each connection has room for this future, and it is copied with each request.
+/// Answers a request. All that can be done at once, such as making the packet, is done before the
+/// future begins. That keeps the future small: each connection has room for it, and each request
+/// copies it.
 pub(super) fn exchange(
     worker: &Rc<Worker>,
     life: &Rc<Life>,
@@ -181,7 +182,8 @@ impl Exchange {
         }
         let coming = Coming::new(incoming, &mut parts.headers)
             .inspect_err(|_| self.life.unread.set(true))?;
-        // What ends the run is small, and sure of its place only when it is here.
+        // A reserved request is not streamed: it is small, and gets its place only when all of it
+        // is here.
         if streams && self.rank == Rank::Ordinary {
             let options = &self.worker.options;
             let stream = stream(coming, options, self.life.streams());
@@ -220,8 +222,8 @@ impl Exchange {
         })))
     }
 
-    /// Finds room for a request with a body of so many bytes, as far as that is known; gives what
-    /// the body holds, if it counts.
+    /// Finds room for a request with a body of `len` bytes, as far as that is known. Gives the
+    /// share of the body, if the body is counted.
     fn admit(&mut self, parts: &Parts, len: usize, is_empty: bool) -> Result<Option<Share>, Why> {
         let counts = !is_empty && (len == 0 || len > SMALL_LEN || self.is_http2);
         let worker = &self.worker;
@@ -239,7 +241,7 @@ impl Exchange {
         self.squeeze(parts, len).then_some(None).ok_or(why)
     }
 
-    /// Whether a request that finds no room is taken all the same.
+    /// Whether a request that finds no room is taken all the same, as a reserved one.
     #[cold]
     fn squeeze(&mut self, parts: &Parts, len: usize) -> bool {
         let text = |text: &str| Value::text(text.to_owned());
@@ -254,7 +256,8 @@ impl Exchange {
         is_taken
     }
 
-    /// What is reserved takes its place when all of it is here: half a request keeps nobody out.
+    /// A reserved request takes its place when all of it is here: half a request keeps no other
+    /// out.
     fn enter(&mut self, packet: Value) -> Result<Value, Refused> {
         if self.rank == Rank::Coming {
             if !self.worker.takes_reserved() {
@@ -265,7 +268,8 @@ impl Exchange {
         Ok(packet)
     }
 
-    /// What to wait for before the flow begins; `None` for what ends the run or tells of it.
+    /// What to wait for before the flow begins; `None` for requests that end the run or report on
+    /// it.
     fn turn(&mut self, packet: &Value) -> Option<Local<'static, ()>> {
         let worker = &self.worker;
         if self.rank == Rank::Reserved {
@@ -279,8 +283,8 @@ impl Exchange {
         Some(turn)
     }
 
-    /// Has a flow answer, unless there is no room for its answer: others may have taken it since
-    /// this request came.
+    /// Has a flow answer the request, unless there is no room for the answer: others may have taken
+    /// the room since the request came.
     async fn run(&mut self, packet: Value) -> Response<Content> {
         if self.rank == Rank::Ordinary && self.worker.room.held.is_over() {
             drop(packet);
@@ -299,7 +303,7 @@ impl Exchange {
         }
         let response = response(begun.flow(), reply, |error| begun.fail(error)).await;
         let compresses = self.takes_gzip && !self.is_head;
-        // It pays for what it takes to send the answer, too.
+        // The flow is charged for compressing the answer, too.
         if compresses && let Err(error) = begun.flow().spend(gzip::price(&response)) {
             begun.fail(&error);
             let response = Box::pin(of_error(begun.flow(), &error)).await;
@@ -318,7 +322,7 @@ impl Exchange {
             Refused::Caller(_) => StatusCode::FORBIDDEN,
             Refused::Room(_) => StatusCode::SERVICE_UNAVAILABLE,
         };
-        // Where a bad request ends is not sure.
+        // It is not certain where a bad request ends.
         let mut closes = status == StatusCode::BAD_REQUEST;
         let mut response = plain(status);
         match refused {
@@ -339,8 +343,8 @@ impl Exchange {
         response
     }
 
-    /// These bytes of the answer, counted until they have gone. What a node keeps anyway costs no
-    /// more here.
+    /// These bytes of the answer, counted until they have been sent. Bytes that a node also keeps
+    /// are not counted: here they take no further memory.
     fn hold(&self, bytes: Bytes) -> Bytes {
         let is_held = (bytes.len() > SMALL_LEN || self.is_http2) && bytes.is_unique();
         match is_held {
@@ -352,20 +356,20 @@ impl Exchange {
     /// The answer as it goes out.
     fn answer(mut self, mut response: Response<Content>) -> Response<Body<Exchange>> {
         if self.rank == Rank::Reserved && !matches!(response.body(), Content::Stream(..)) {
-            // Who is slow to take it keeps nobody else from ending the run.
+            // A client that is slow to take it keeps no other from ending the run.
             self.set_rank(Rank::None);
         }
         if self.worker.options.compression {
             if let Content::Full(bytes) = response.body_mut()
                 && self.takes_gzip
             {
-                // All of it is here until the last of it is compressed.
+                // All of it is held until the last of it is compressed.
                 *bytes = self.hold(take(bytes));
             }
             gzip::compress(&mut response, self.takes_gzip);
         }
         if self.is_head {
-            // The headers of the answer to GET.
+            // The answer to HEAD has the headers of the answer to GET.
             if let Some(length) = response.body().known_len() {
                 let length = HeaderValue::from(length);
                 response.headers_mut().insert(CONTENT_LENGTH, length);
@@ -394,12 +398,12 @@ fn packet(parts: Parts, body: Sending, scheme: &'static str, peer: SocketAddr) -
     Value::Document(Arc::new(Request::new(parts, body, scheme, peer)))
 }
 
-/// What hyper leaves to us.
+/// Checks what hyper does not check.
 fn check(parts: &Parts, callers: &Callers) -> Result<(), Refused> {
     if parts.method == Method::CONNECT {
         return Err(Refused::Bad(StatusCode::NOT_IMPLEMENTED));
     }
-    // One look at each costs less than to search for several.
+    // One pass over all headers costs less than several searches.
     let (mut hosts, mut host, mut origin) = (0, None, Origin::None);
     let (mut expects_more, mut codings, mut is_chunked) = (false, 0, true);
     for (name, value) in &parts.headers {
@@ -421,7 +425,7 @@ fn check(parts: &Parts, callers: &Callers) -> Result<(), Refused> {
     if parts.version == Version::HTTP_11 && hosts != 1 {
         return Err(Refused::Bad(StatusCode::BAD_REQUEST));
     }
-    // hyper looks at the last one alone; who stands before us may have looked at another.
+    // hyper checks the last coding only; a proxy before us may have used another one.
     if codings > 1 || !is_chunked {
         return Err(Refused::Bad(StatusCode::BAD_REQUEST));
     }

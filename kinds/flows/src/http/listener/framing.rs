@@ -1,4 +1,4 @@
-//! Where a message of HTTP/1 ends, as strictly as RFC 9112 has it: what another reader may read in
+//! Where a message of HTTP/1 ends, as strictly as RFC 9112 says. What another reader may read in
 //! another way is refused here, before hyper reads it.
 
 use std::mem::take;
@@ -6,22 +6,22 @@ use std::mem::take;
 use memchr::memchr;
 use tokio::io::ReadBuf;
 
-/// Ends a head in place of what is refused in it: no head may have a NUL, so hyper answers 400 when
-/// its turn comes, and closes.
+/// Ends a head in place of the part that is refused. No head may have a NUL, so hyper answers 400
+/// when the request's turn comes, and closes.
 const BAD_HEAD: &[u8] = b"\0\r\n\r\n";
 
-/// A length from here on is larger than any body may be. Further digits of it come as spaces: of
-/// the largest numbers hyper thinks that the head is too large.
+/// A length from here on is larger than any body may be. Its further digits are replaced by spaces,
+/// because hyper takes a head with the largest numbers for one that is too large.
 const FAR: u64 = 1_000_000_000_000_000_000;
 
-/// Longest line of a chunk or a trailer that is kept until its end comes; one that is longer is
-/// refused. Of heads hyper says how long they may be.
+/// Longest line of a chunk or a trailer that is kept until its end comes; a longer one is refused.
+/// The limit for heads is hyper's.
 const LINE_LEN_MAX: usize = 16 << 10;
 
-/// How far the bytes that came are read.
+/// How far the bytes that came have been checked.
 pub(super) struct Framing {
     part: Part,
-    /// What has come of a line whose end is still to come.
+    /// The beginning of a line whose end is still to come.
     line: Vec<u8>,
     length: Option<u64>,
     is_chunked: bool,
@@ -38,12 +38,12 @@ enum Part {
     Chunk,
     ChunkEnd,
     Trailers,
-    /// Nothing more passes. This is still to be read, and then the end.
+    /// Nothing more passes. hyper still reads these bytes, and then the end.
     Refused(&'static [u8]),
 }
 
 impl Framing {
-    /// That of a connection of which nothing has been read.
+    /// The framing of a connection of which nothing has been read.
     pub(super) fn new() -> Framing {
         Framing { part: Part::Request, line: Vec::new(), length: None, is_chunked: false, left: 0 }
     }
@@ -53,7 +53,8 @@ impl Framing {
         matches!(self.part, Part::Refused(_))
     }
 
-    /// Lets pass what has been read after the first `before` bytes of this.
+    /// Checks what has been read after the first `before` bytes of the buffer, and lets only valid
+    /// bytes pass.
     pub(super) fn pass(&mut self, buffer: &mut ReadBuf<'_>, before: usize) {
         let good = self.check(&mut buffer.filled_mut()[before..]);
         buffer.set_filled(before + good);
@@ -64,8 +65,8 @@ impl Framing {
         }
     }
 
-    /// How many of these bytes may pass: of a line that is refused all but its end. hyper acts on
-    /// no line before that.
+    /// How many of these bytes may pass. A line that is refused passes without its end, as hyper
+    /// acts on no line before its end.
     fn check(&mut self, bytes: &mut [u8]) -> usize {
         let mut at = 0;
         while at < bytes.len() {
@@ -92,7 +93,7 @@ impl Framing {
             };
             at += len;
             let Some(next) = next else {
-                // A body that ends too early is bad.
+                // Without more bytes the body ends too early, which hyper takes for an error.
                 self.part = Part::Refused(if is_in_head { BAD_HEAD } else { &[] });
                 return at;
             };
@@ -102,7 +103,7 @@ impl Framing {
         at
     }
 
-    /// How many of so many bytes belong to the body or chunk.
+    /// How many of `len` bytes belong to the body or chunk.
     fn count(&mut self, len: usize) -> usize {
         let len = self.left.min(len as u64);
         self.left -= len;
@@ -113,8 +114,8 @@ impl Framing {
         len as usize
     }
 
-    /// What comes after a line; `None` if it is refused. hyper refuses a CR alone, and takes an LF
-    /// alone for the end of a line.
+    /// The part that comes after a line; `None` if the line is refused. hyper itself refuses a CR
+    /// alone, but takes an LF alone for the end of a line.
     fn line(&mut self, line: &mut [u8]) -> Option<Part> {
         let (b'\r', text) = line.split_last_mut()? else { return None };
         Some(match self.part {
@@ -136,7 +137,7 @@ impl Framing {
             },
             Part::ChunkEnd if text.is_empty() => Part::Size,
             Part::Trailers if !text.is_empty() => Part::Trailers,
-            // Empty lines may stand before a request, too.
+            // Empty lines may come before a request, too.
             Part::Request | Part::Trailers => Part::Request,
             Part::ChunkEnd | Part::Body | Part::Chunk | Part::Refused(_) => return None,
         })
@@ -146,17 +147,17 @@ impl Framing {
     fn body(&mut self) -> Part {
         self.left = self.length.unwrap_or(0);
         match self.left {
-            // Chunks are believed before a length.
+            // Chunks take precedence over a length.
             _ if self.is_chunked => Part::Size,
             0 => Part::Request,
             _ => Part::Body,
         }
     }
 
-    /// Reads a field; `None` if it says badly how long the body is. A transfer coding other than
-    /// `chunked` is refused where its request is checked: so is one that comes twice.
+    /// Reads a field; `None` if it gives a length of the body that is not valid. A transfer coding
+    /// other than `chunked`, or one that comes twice, is refused where the request is checked.
     fn field(&mut self, text: &mut [u8]) -> Option<()> {
-        // Nearly all others end here.
+        // Nearly all other fields end here.
         let Some(b'c' | b'C' | b't' | b'T') = text.first() else { return Some(()) };
         // hyper refuses a field without a colon.
         let Some(colon) = memchr(b':', text) else { return Some(()) };

@@ -1,4 +1,4 @@
-//! Bodies that come compressed (RFC 9110, 8.4): a flow sees what was meant.
+//! Bodies that come compressed (RFC 9110, 8.4): a flow sees them decompressed.
 
 use std::io::Write;
 use std::mem::take;
@@ -14,8 +14,7 @@ pub(super) enum Coding {
     Gzip,
 }
 
-/// What a request says of its body; `None`: it is coded in a way that is not known here, or several
-/// times.
+/// How the body of a request is coded; `None`: in a way that is not known here, or several times.
 pub(super) fn coding(headers: &HeaderMap) -> Option<Coding> {
     let mut coding = Coding::None;
     for value in headers.get_all(CONTENT_ENCODING) {
@@ -30,10 +29,10 @@ pub(super) fn coding(headers: &HeaderMap) -> Option<Coding> {
     Some(coding)
 }
 
-/// Compressed bytes that are decoded at a time. Each becomes a thousand at most, so that a part
-/// stays small, whoever has made it.
+/// Compressed bytes that are decoded at a time. Each becomes about a thousand bytes at most, so a
+/// part stays small, whatever the client sends.
 const PIECE: usize = 256;
-/// A part has so many bytes before it is handed on, if there are more.
+/// A part is handed on when it has so many bytes, or when there are no more.
 const PART: usize = 16 << 10;
 
 /// Decodes what comes.
@@ -107,7 +106,7 @@ mod tests {
         encoder.finish().expect("memory")
     }
 
-    /// What comes of compressed bytes in pieces of a length.
+    /// The decoded bytes of compressed ones that come in pieces of `len`, and the longest part.
     fn plain(packed: &[u8], len: usize) -> Result<(Vec<u8>, usize), String> {
         let (mut gunzip, mut all, mut longest) = (Gunzip::default(), Vec::new(), 0);
         for piece in packed.chunks(len) {

@@ -1,4 +1,4 @@
-//! Compression: where the client takes it, and where it pays.
+//! Compression of answers, where the client accepts it and it saves enough.
 
 use hyper::Response;
 use hyper::header::{
@@ -40,8 +40,7 @@ pub(super) fn is_accepted(headers: &HeaderMap) -> bool {
 /// Bytes that are compressed for one unit of work, at least.
 const BYTES_PER_UNIT: usize = 8;
 
-/// What it will cost to compress this answer, in units of work. What is still to come costs its
-/// flow nothing.
+/// What it will cost to compress this answer, in units of work. A stream costs its flow nothing.
 pub(super) fn price(response: &Response<Content>) -> u64 {
     match response.body() {
         Content::Full(bytes) if pays(response) => (bytes.len() / BYTES_PER_UNIT) as u64,
@@ -49,12 +48,12 @@ pub(super) fn price(response: &Response<Content>) -> u64 {
     }
 }
 
-/// Compresses an answer for which that pays.
+/// Compresses an answer if that saves enough.
 pub(super) fn compress(response: &mut Response<Content>, is_accepted: bool) {
     if !pays(response) {
         return;
     }
-    // Caches must know that there are two of it.
+    // Caches must know that the answer has two forms.
     response.headers_mut().append(VARY, HeaderValue::from_static("accept-encoding"));
     if !is_accepted {
         return;
@@ -77,7 +76,7 @@ fn pays(response: &Response<Content>) -> bool {
     let content_type = headers.get(CONTENT_TYPE).and_then(|it| it.to_str().ok());
     let essence = content_type.unwrap_or_default().split(';').next().unwrap_or_default();
     let essence = essence.trim().to_ascii_lowercase();
-    // An event is short, and a client of events would take a coder's memory for hours.
+    // Events are short, and a client of events would hold the memory of an encoder for hours.
     let is_endless = essence == EVENT_STREAM;
     let shrinks = essence.starts_with("text/")
         || essence.ends_with("+json")
@@ -89,7 +88,7 @@ fn pays(response: &Response<Content>) -> bool {
     size >= SIZE_MIN && shrinks && is_whole && !keeps && !is_endless
 }
 
-/// A strong tag stands for the bytes that were not compressed (RFC 9110, 8.8.3.3).
+/// Makes the tag a weak one: a strong tag is for the uncompressed bytes (RFC 9110, 8.8.3.3).
 fn weaken(headers: &mut HeaderMap) {
     let Some(tag) = headers.get(ETAG).filter(|tag| !tag.as_bytes().starts_with(b"W/")) else {
         return;

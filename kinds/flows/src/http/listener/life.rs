@@ -1,7 +1,7 @@
 //! The life of a connection: what it is doing, since when, and whether it goes on.
 //!
-//! Its state is a few cells that its socket and its requests write as they go. Once in a round the
-//! worker looks at all of them and ends those that take too long: no request needs a timer.
+//! Its state is a few cells that its socket and its requests write as they go. Once a round the
+//! worker checks all connections and ends those that take too long, so no request needs a timer.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::sync::Arc;
@@ -13,25 +13,25 @@ use slab::Slab;
 
 use crate::http::upgrade::Upgrade;
 
-/// Time between two looks: deadlines are counted in these, and are up to two of them late.
+/// Time between two checks. Deadlines are counted in rounds, and are up to two rounds late.
 pub(super) const ROUND: Duration = Duration::from_millis(250);
 
 /// Cancelled requests that a connection may have beyond those that were answered. A client that
-/// opens and resets without end (CVE-2023-44487) makes work for others to pay.
+/// opens and resets requests without end (CVE-2023-44487) makes work at the cost of others.
 const CANCELLED_MAX: u32 = 200;
 
 /// Rounds that a connection has for its first request, and for a head that has begun, when its
-/// worker stops: whoever has just connected knows of no stop, and would find itself reset.
+/// worker stops. A client that has just connected does not know of the stop, and would be reset.
 const LAST_CALL: Round = 1;
 
-/// The same for each connection when another listener takes this one's place: its next answer says
-/// that it closes. Whoever asks only now and then may be closed just as it does.
+/// The same for each connection when another listener takes this one's place. Its next answer says
+/// that it closes. A client that asks only now and then may be closed just as it asks.
 const LAST_CALL_AFTER_EDIT: Round = 20;
 
 /// Rounds that a client has to take all of an answer while others find no room.
 const SLOW: Round = 4;
 
-/// Rounds, from the worker's first.
+/// A number of rounds, or a time as the rounds since the worker's first.
 pub(super) type Round = u32;
 
 /// How long connections may take, in rounds.
@@ -41,7 +41,7 @@ pub(super) struct Patience {
     pub(super) stall: Round,
 }
 
-/// So many rounds are at least as long.
+/// The number of rounds that last at least so long.
 pub(super) fn rounds(time: Duration) -> Round {
     let rounds = time.as_nanos().div_ceil(ROUND.as_nanos()) + 1;
     Round::try_from(rounds).unwrap_or(Round::MAX)
@@ -59,15 +59,15 @@ pub(super) enum Verdict {
     Close,
 }
 
-/// Whose place a connection has.
+/// Which place a connection has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Seat {
-    /// One of those that the listener has for all.
+    /// One of those that the listener has for all requests.
     #[default]
     Own,
-    /// One beyond them, for what ends the run or tells of it.
+    /// One beyond them, for requests that end the run or report on it.
     Spare,
-    /// It has given its place to another one.
+    /// None: it has given its place to another connection.
     None,
 }
 
@@ -75,9 +75,9 @@ pub(super) enum Seat {
 #[derive(Default)]
 pub(super) struct Life {
     pub(super) seat: Cell<Seat>,
-    /// Bytes of answers that it holds; none before the first that counts.
+    /// Counts the bytes of answers that it holds; not there before the first that counts.
     held: OnceCell<Arc<AtomicUsize>>,
-    /// Since when it holds some.
+    /// Since when it holds any of them.
     holds_since: Cell<Option<Round>>,
     /// The head of the last answer has been handed over.
     is_answered: Cell<bool>,
@@ -87,9 +87,9 @@ pub(super) struct Life {
     in_head: Cell<bool>,
     /// Requests under way.
     open: Cell<u32>,
-    /// All of the last one is here, body and all.
+    /// All of the last request is here, with its body.
     pub(super) is_whole: Cell<bool>,
-    /// Whether the body of the last one has come to its end, if it is a stream.
+    /// Whether the body of the last request has come to its end, if it is a stream.
     streamed: RefCell<Option<Arc<AtomicBool>>>,
     /// Since when the client takes nothing.
     stalled: Cell<Option<Round>>,
@@ -99,17 +99,17 @@ pub(super) struct Life {
     pub(super) is_writing: Cell<bool>,
     /// Since when parts of answers wait until the client has a window for them (HTTP/2).
     unsent: RefCell<Slab<Round>>,
-    /// Several requests at a time: what comes need not be a head.
+    /// There may be several requests at a time, so bytes that come need not be a head.
     is_http2: Cell<bool>,
     /// No request has come yet.
     is_new: Cell<bool>,
-    /// The worker stopped then, and what comes first is still answered, for so many rounds.
+    /// When the worker stopped, and for how many rounds a request that comes is still answered.
     last_call: Cell<Option<(Round, Round)>>,
     /// A body was refused that is still coming.
     pub(super) unread: Cell<bool>,
     /// Requests that were cancelled, less those that were answered.
     cancelled: Cell<u32>,
-    /// What goes on with the connection when the last answer is sent.
+    /// The protocol that goes on with the connection when the last answer is sent.
     pub(super) upgrade: RefCell<Option<Box<Upgrade>>>,
     verdict: Cell<Verdict>,
     waker: RefCell<Option<Waker>>,
@@ -135,7 +135,7 @@ impl Life {
         }
     }
 
-    /// What came so far was no head, but a handshake.
+    /// What has come so far was not a head, but a handshake.
     pub(super) fn rest(&self, now: Round) {
         self.in_head.set(false);
         self.since.set(now);
@@ -147,12 +147,12 @@ impl Life {
         self.wrote_at.set(now);
     }
 
-    /// A part of an answer is handed over: under this key until it is on its way.
+    /// A part of an answer is handed over. It has the returned key until it is on its way.
     pub(super) fn hands_over(&self, now: Round) -> usize {
         self.unsent.borrow_mut().insert(now)
     }
 
-    /// It is on its way, or given up.
+    /// The part with this key is on its way, or given up.
     pub(super) fn took_over(&self, key: usize) {
         self.unsent.borrow_mut().remove(key);
     }
@@ -177,8 +177,8 @@ impl Life {
         }
     }
 
-    /// The head of an answer is handed over. Whether it must say that the connection closes: there
-    /// is no other word for that in HTTP/1.1.
+    /// The head of an answer is handed over. Gives whether the head must say that the connection
+    /// closes: HTTP/1.1 has no other way to say so.
     pub(super) fn answers(&self) -> bool {
         self.is_answered.set(true);
         !self.is_http2.get() && self.verdict.get() != Verdict::Live
@@ -189,7 +189,7 @@ impl Life {
         Arc::clone(self.held.get_or_init(Arc::default))
     }
 
-    /// How many it holds. Relaxed: its own thread counts.
+    /// How many bytes of answers it holds. Relaxed: its own thread counts.
     pub(super) fn held_size(&self) -> usize {
         self.held.get().map_or(0, |held| held.load(Ordering::Relaxed))
     }
@@ -204,20 +204,20 @@ impl Life {
         self.seat.get() == Seat::Spare && (self.is_idle() || !self.is_whole.get())
     }
 
-    /// Whether nothing but the answer is awaited, which the client may do no more. Over HTTP/2
-    /// there is always somebody who reads.
+    /// Whether only the answer is still to come, and the client may have left without being
+    /// noticed. Over HTTP/2 the connection is always read, so that would be noticed.
     pub(super) fn awaits_answer(&self) -> bool {
         let is_whole = || self.is_whole.get() || self.is_streamed(true);
         self.open.get() > 0 && !self.is_http2.get() && is_whole()
     }
 
-    /// A request's body comes as a stream; what this returns is to become true at its end.
+    /// A request's body comes as a stream. The returned flag is to become true at its end.
     pub(super) fn streams(&self) -> Arc<AtomicBool> {
         Arc::clone(self.streamed.borrow_mut().insert(Arc::default()))
     }
 
-    /// Whether the body is a stream that has come to its end, or one that has not. Relaxed: who
-    /// reads it is of this thread, or nobody hurries.
+    /// Whether the body is a stream that has come to its end, or one that has not. Relaxed: the
+    /// body is read on this thread, or a delay does no harm.
     fn is_streamed(&self, to_its_end: bool) -> bool {
         let streamed = self.streamed.borrow();
         streamed.as_ref().is_some_and(|it| it.load(Ordering::Relaxed) == to_its_end)
@@ -242,7 +242,7 @@ impl Life {
         self.open.get() == 0
     }
 
-    /// Looks whether it takes too long.
+    /// Checks whether it takes too long, and ends it if so.
     pub(super) fn judge(&self, now: Round, patience: &Patience) {
         let passed = |since: Round| now.saturating_sub(since);
         let in_head = self.in_head.get() && !self.is_http2.get();
@@ -265,7 +265,7 @@ impl Life {
                 self.last_call.set(None);
                 if in_head { Verdict::Close } else { Verdict::Drain }
             }
-            // Told to end in order, it has not: nobody is there.
+            // It was told to end in order, and has not: the client is gone.
             Verdict::Drain if passed(self.since.get()) > patience.head => Verdict::Close,
             Verdict::Live if !in_head && passed(self.since.get()) > patience.idle => {
                 self.since.set(now);
@@ -277,16 +277,18 @@ impl Life {
     }
 
     /// Since when its client has taken nothing of an answer that is there. Over HTTP/2 the socket
-    /// does not tell: it takes other frames, and bytes wait until their stream has a window.
+    /// does not show that: the client takes other frames, while bytes wait until their stream has a
+    /// window.
     fn takes_nothing_since(&self) -> Option<Round> {
         let held = self.holds_since.get().map(|since| since.max(self.wrote_at.get()));
         let unsent = self.unsent.borrow().iter().map(|(_, since)| *since).min();
         [self.stalled.get(), held, unsent].into_iter().flatten().min()
     }
 
-    /// The worker stops: what is under way is answered, and nothing else. After an edit (`yields`)
-    /// whoever has a connection is told with its next answer that it closes: who sent a request
-    /// into one that closes would not know whether it was heard. HTTP/2 has a word for that.
+    /// The worker stops: requests under way are answered, and no others. After an edit (`yields`) a
+    /// client is told with its next answer that the connection closes. Otherwise a client that
+    /// sends a request just as it closes would not know whether the request was read. HTTP/2 has a
+    /// frame for that.
     pub(super) fn stop(&self, now: Round, yields: bool) {
         let is_http1 = !self.is_http2.get();
         let begins = self.in_head.get() && is_http1 || self.is_new.get();
@@ -301,14 +303,15 @@ impl Life {
         }
     }
 
-    /// Nobody serves any more: what was to come later must come now.
+    /// No source serves any more: a connection that had longer after an edit has `LAST_CALL` from
+    /// now on.
     pub(super) fn hurry(&self, now: Round) {
         if self.last_call.get().is_some_and(|(_, patience)| patience > LAST_CALL) {
             self.last_call.set(Some((now, LAST_CALL)));
         }
     }
 
-    /// From now on it goes on so, or ends.
+    /// Sets what becomes of the connection, and wakes it.
     pub(super) fn end_with(&self, verdict: Verdict) {
         self.verdict.set(verdict);
         if let Some(waker) = self.waker.take() {
@@ -316,7 +319,7 @@ impl Life {
         }
     }
 
-    /// What becomes of it; who asks is woken when that changes.
+    /// What becomes of the connection. The caller is woken when that changes.
     pub(super) fn verdict(&self, context: &Context<'_>) -> Verdict {
         let mut waker = self.waker.borrow_mut();
         if !waker.as_ref().is_some_and(|waker| waker.will_wake(context.waker())) {

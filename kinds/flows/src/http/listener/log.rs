@@ -19,10 +19,11 @@ use sinew_control::outside;
 
 use crate::http::request::protocol;
 
-/// Lines that may wait for the disk; past that they are counted, and the count is written.
+/// Lines that may wait for the disk. Further ones are only counted, and the count is written.
 const LINES_MAX: usize = 8192;
 
-/// Lines are written in pieces of about that size: what fails with a piece is lost.
+/// Lines are written in pieces of about so many bytes. The lines of a piece that cannot be written
+/// are lost.
 const PIECE_LEN: usize = 32 << 10;
 
 /// Where the lines of a listener go. Clones share it.
@@ -43,17 +44,17 @@ pub(super) struct Line {
     version: Version,
     /// None before it is answered.
     pub(super) status: Option<StatusCode>,
-    /// So many of the body have gone.
+    /// Bytes of the answer's body that have been sent.
     pub(super) bytes: u64,
     /// The flow that it became; 0 if none.
     pub(super) flow: u64,
 }
 
 impl AccessLog {
-    /// Opens a log, to add to it.
+    /// Opens a log, to append to it.
     ///
     /// # Errors
-    /// What the kernel says of the file, or of a thread more.
+    /// The file cannot be opened, or a thread cannot be started.
     pub(super) fn open(path: &Path) -> io::Result<AccessLog> {
         let file = OpenOptions::new().create(true).append(true).open(path)?;
         let (lines, receiver) = sync_channel(LINES_MAX);
@@ -62,7 +63,7 @@ impl AccessLog {
         let name = path.display().to_string();
         thread::Builder::new().name("access-log".into()).spawn(move || {
             let say = |text: &str| {
-                // Nobody listens: then there is no one to tell.
+                // If stderr is closed, there is nobody to tell.
                 let _ = writeln!(stderr(), "the access log {name} {text}");
             };
             write_all(file, &receiver, &dropped, say);
@@ -71,20 +72,20 @@ impl AccessLog {
     }
 }
 
-/// Writes what comes, until the last sender is gone. What cannot be written is lost, counted and
-/// told; what comes later is tried again.
+/// Writes the lines that come, until the last sender is gone. Lines that cannot be written are
+/// lost, counted and reported. Later lines are tried again.
 fn write_all(
     mut file: impl Write,
     lines: &Receiver<Line>,
     dropped: &AtomicU64,
     mut say: impl FnMut(&str),
 ) {
-    // Lost since it failed, and of those the ones of which the file does not tell yet.
+    // Lines lost since the first failure, and how many of those the file does not mention yet.
     let (mut lost, mut untold) = (0_u64, 0_u64);
     let (mut text, mut is_torn) = (Vec::new(), false);
     while let Ok(first) = lines.recv() {
         text.clear();
-        // A vector takes all that is written to it.
+        // Writing to a vector does not fail.
         if is_torn {
             text.push(b'\n');
         }
@@ -101,7 +102,7 @@ fn write_all(
                 break;
             }
         }
-        // Relaxed: as above.
+        // Relaxed: no other data depends on this number.
         let dropped = dropped.swap(0, Ordering::Relaxed);
         if dropped > 0 {
             let _ =
@@ -137,7 +138,7 @@ fn write_all(
     }
 }
 
-/// Writes all of a text, or says how much of it is written.
+/// Writes a text, and gives how much of it was written, with the error if that is not all.
 fn write(file: &mut impl Write, text: &[u8]) -> (usize, io::Result<()>) {
     let mut written = 0;
     while written < text.len() {
@@ -168,18 +169,18 @@ impl Line {
         }
     }
 
-    /// It is over.
+    /// The request is over: its line goes to the log.
     pub(super) fn end(mut self, log: &AccessLog) {
         self.took = self.begun.elapsed();
         if log.lines.try_send(self).is_err() {
-            // Relaxed: a number that nothing goes with.
+            // Relaxed: no other data depends on this number.
             log.dropped.fetch_add(1, Ordering::Relaxed);
         }
     }
 }
 
-/// Time, peer, what was asked, status, bytes of the body, time taken, number of the flow. 499, as
-/// nginx has it: the client went away before there was an answer.
+/// Time, peer, what was asked, status, bytes of the body, time taken, number of the flow. Status
+/// 499, as in nginx: the client went away before there was an answer.
 impl fmt::Display for Line {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (came, peer) = (format_rfc3339_millis(self.came), self.peer);
@@ -187,7 +188,7 @@ impl fmt::Display for Line {
         let protocol = protocol(self.version);
         let status = self.status.map_or(499, |status| status.as_u16());
         write!(f, "{came} {peer} \"{} ", self.method)?;
-        // What is within quotes must not end them.
+        // Quotes in the target must not end the quoted text.
         target.split('"').enumerate().try_for_each(|(at, part)| {
             f.write_str(if at == 0 { "" } else { "%22" })?;
             f.write_str(part)
@@ -271,7 +272,7 @@ mod tests {
     }
 
     impl Full {
-        /// One with a queue in which these wait already.
+        /// A log with a queue in which these lines wait already.
         fn after(bytes: usize, waiting: &[&'static str]) -> Full {
             let (lines, receiver) = sync_channel(waiting.len());
             waiting.iter().for_each(|target| lines.send(line(target)).expect("room"));
@@ -294,7 +295,7 @@ mod tests {
             assert!(said.starts_with("cannot be written: "), "{said}");
         }
 
-        /// Makes room for this line; what is said after that, and the lines of the file.
+        /// Makes room for this line. Gives what is said after that, and the lines of the file.
         fn end(self, last: &'static str) -> (Vec<String>, Vec<String>) {
             *self.disk.room.lock().expect("no panic") = None;
             self.ask(last);
@@ -320,12 +321,12 @@ mod tests {
 
     #[test]
     fn a_disk_that_was_full_is_written_again_and_what_is_missing_is_said() {
-        // The queue has no room, so each is taken before the next one is sent.
+        // The queue has no room, so each line is taken before the next one is sent.
         let full = Full::after(10, &[]);
         full.ask("/torn");
         full.ask("/lost");
         full.fails();
-        // It has taken '/lost', and may be at it still; this one it takes after that.
+        // The writer has taken '/lost', and may still be writing it. It takes this line after that.
         full.ask("/lost");
         let (said, lines) = full.end("/last");
         assert!(said.len() == 1 && said[0].starts_with("is written again; "), "{said:?}");

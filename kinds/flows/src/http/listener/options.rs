@@ -45,7 +45,7 @@ pub(super) struct Options {
 }
 
 impl Options {
-    /// Reads and checks them.
+    /// Reads and checks the parameters.
     pub(super) fn of(parameters: &Parameters<'_>) -> Result<Options, Vec<Refusal>> {
         let (host, tls) = match (host(parameters), Tls::of(parameters)) {
             (Ok(host), Ok(tls)) => (host, tls),
@@ -54,7 +54,7 @@ impl Options {
                 return Err(host.err().into_iter().chain(of_tls).collect());
             }
         };
-        // The table of parameters holds all of them within these types.
+        // The limits in the table of parameters keep all of them within these types.
         let count = |name| parameters.integer(name) as usize;
         let size = |name| parameters.size(name) as usize;
         let address = SocketAddr::new(host, port(parameters));
@@ -103,7 +103,7 @@ impl Options {
         })
     }
 
-    /// By which the listener is asked.
+    /// The scheme of the listener's urls.
     pub(super) fn scheme(&self) -> &'static str {
         if self.tls.is_some() { "https" } else { "http" }
     }
@@ -119,11 +119,11 @@ fn host(parameters: &Parameters<'_>) -> Result<IpAddr, Refusal> {
 }
 
 fn port(parameters: &Parameters<'_>) -> u16 {
-    // The table of parameters says so.
+    // The limits in the table of parameters keep it within 16 bits.
     parameters.integer("port") as u16
 }
 
-/// Refuses a port that a listener further up in the graph has, in whatever domain.
+/// Refuses a port that an earlier listener of the graph has, in whatever domain.
 fn taken(parameters: &Parameters<'_>, address: SocketAddr) -> Option<Refusal> {
     let (plan, _) = parameters.home.filter(|_| address.port() != 0)?;
     let is_this = |node: &&Node| ptr::eq(&*node.values, parameters.values);
@@ -139,10 +139,10 @@ fn taken(parameters: &Parameters<'_>, address: SocketAddr) -> Option<Refusal> {
     Some(Refusal::new(parameters.span("port"), text, help))
 }
 
-/// Whether the same port cannot be had at both.
+/// Whether the same port cannot be used at both addresses.
 fn overlap(one: IpAddr, other: IpAddr) -> bool {
     let (one, other) = (one.to_canonical(), other.to_canonical());
-    // All of IPv6 is all of IPv4 too.
+    // All addresses of IPv6 include all of IPv4.
     let covers =
         |one: IpAddr, other: IpAddr| one.is_unspecified() && (one.is_ipv6() || other.is_ipv4());
     one == other || covers(one, other) || covers(other, one)

@@ -1,5 +1,5 @@
-//! What a listener has room for, all its workers together: connections, and bytes that it holds of
-//! bodies and answers. What finds no room is refused, counted and told.
+//! What a listener has room for, all its workers together: connections, and bytes of bodies and
+//! answers that it holds. What finds no room is refused, counted and reported.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,21 +7,22 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
-/// Requests of each worker that end the run or tell of it, at a time, beyond all other limits.
+/// Most requests of each worker at a time that end the run or report on it, beyond all other
+/// limits.
 pub(super) const RESERVED_MAX: usize = 8;
 
 /// Largest body of such a request.
 pub(super) const RESERVED_BODY_SIZE_MAX: usize = 64 << 10;
 
-/// Connections of each worker beyond `connections_max`. Such a one is served only what is reserved,
-/// and gives way to a newer one.
+/// Connections of each worker beyond `connections_max`. Such a connection gets answers only to
+/// reserved requests, and gives way to a newer one.
 pub(super) const SPARE_MAX: usize = 16;
 
-/// What is smaller than that, and comes over HTTP/1.1, is not counted: there is one such body and
-/// one such answer in a connection, beside buffers that are larger.
+/// Over HTTP/1.1 a body or an answer of at most so many bytes is not counted: a connection holds
+/// one of each, beside buffers that are larger.
 pub(super) const SMALL_LEN: usize = 4 << 10;
 
-/// What somebody who was refused is to wait, s: the shortest time that the header can say.
+/// How long a refused client is to wait, in s: the shortest time that the header can say.
 pub(super) const RETRY_AFTER_S: u16 = 1;
 
 /// Time between two lines about refusals.
@@ -63,7 +64,7 @@ pub(super) struct Room {
     news: Mutex<News>,
 }
 
-/// What was refused since it was told last.
+/// What was refused since the last report.
 #[derive(Default)]
 struct News {
     count: u64,
@@ -84,25 +85,26 @@ impl Room {
         }
     }
 
-    /// Takes the place of a connection, if there is one. Relaxed: a number that nothing goes with.
+    /// Takes a place for a connection, if one is free. Relaxed: no other data depends on this
+    /// number.
     pub(super) fn enter(&self) -> bool {
         let more = |now: usize| (now < self.connections_max).then_some(now + 1);
         self.connections.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
     }
 
-    /// Gives it back.
+    /// Gives the place back.
     pub(super) fn leave(&self) {
         // Relaxed: as above.
         self.connections.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// So many bytes a worker is to free: its part of what is held beyond all room, for each sees
-    /// all of that.
+    /// How many bytes a worker is to free: its part of the excess, because each worker sees all of
+    /// the excess.
     pub(super) fn to_free(&self) -> usize {
         self.held.excess().div_ceil(self.workers.max(1))
     }
 
-    /// Something was refused.
+    /// Counts something that was refused.
     #[cold]
     pub(super) fn refused(&self, why: Why) {
         let mut news = self.news();
@@ -110,7 +112,7 @@ impl Room {
         news.why = Some(why);
     }
 
-    /// What there is to tell of that now.
+    /// The report on refusals, if one is due now.
     pub(super) fn tell(&self, now: Instant) -> Option<String> {
         let mut news = self.news();
         let is_early = news.told.is_some_and(|told| now.duration_since(told) < NEWS_SPACING);
@@ -121,7 +123,7 @@ impl Room {
     }
 
     fn news(&self) -> MutexGuard<'_, News> {
-        // Nobody can have left it half changed.
+        // After a panic the lock can be used: nobody can have left the value half changed.
         self.news.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -133,23 +135,25 @@ pub(super) struct Held {
 }
 
 impl Held {
-    /// Whether more is held than may be. Relaxed, here and below: a number that nothing goes with.
+    /// Whether more is held than allowed. Relaxed, here and below: no other data depends on this
+    /// number.
     pub(super) fn is_over(&self) -> bool {
         self.size.load(Ordering::Relaxed) > self.size_max
     }
 
-    /// So many more are held than there is room for; 1, if it is just full.
+    /// How many bytes more are held than there is room for; 1 if the room is just full.
     pub(super) fn excess(&self) -> usize {
         (self.size.load(Ordering::Relaxed) + 1).saturating_sub(self.size_max)
     }
 
-    /// Room for so many, if there is any.
+    /// Room for so many bytes, if there is any.
     pub(super) fn try_take(self: &Arc<Self>, size: usize) -> Option<Share> {
         let mut share = self.take(0, None);
         share.grow(size).then_some(share)
     }
 
-    /// The same, whether there is room or not: they are here. `also` counts them too.
+    /// The same, whether there is room or not, for bytes that are already here. `also` counts them
+    /// too.
     pub(super) fn take(self: &Arc<Self>, size: usize, also: Option<Arc<AtomicUsize>>) -> Share {
         self.size.fetch_add(size, Ordering::Relaxed);
         if let Some(also) = &also {
@@ -162,13 +166,13 @@ impl Held {
 /// Bytes that somebody holds, until this is dropped.
 pub(super) struct Share {
     held: Arc<Held>,
-    /// Those of one connection.
+    /// Counts the bytes of one connection.
     also: Option<Arc<AtomicUsize>>,
     size: usize,
 }
 
 impl Share {
-    /// Whether so many are in it, or there is room to make it so.
+    /// Makes the share at least `size` bytes large; gives whether there was room for that.
     pub(super) fn grow(&mut self, size: usize) -> bool {
         let more = size.saturating_sub(self.size);
         let size_max = self.held.size_max;
@@ -181,7 +185,7 @@ impl Share {
         is_there
     }
 
-    /// The same bytes, held until whoever gets them has dropped the last of them.
+    /// The same bytes, which are counted until the last handle to them is dropped.
     pub(super) fn keep(self, bytes: Bytes) -> Bytes {
         Bytes::from_owner(Kept { bytes, _share: self })
     }

@@ -13,17 +13,17 @@ use sinew_core::{Parameters, Refusal};
 use tokio_rustls::TlsAcceptor;
 use webpki::{ALL_VERIFICATION_ALGS, EndEntityCert, Error as Invalid, KeyUsage};
 
-/// Spoken after the handshake, best first.
+/// The protocols spoken after the handshake, best first.
 const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
 
 const DAY_S: u64 = 86_400;
 
-/// TLS as the spec says; none where it names no certificate.
+/// TLS as the spec says; there is none if the spec names no certificate.
 pub(super) struct Tls {
     pub(super) acceptor: TlsAcceptor,
-    /// What it was read from.
+    /// The files that it was read from.
     pub(super) files: [PathBuf; 2],
-    /// What is to be known of the certificate.
+    /// What the user must know of the certificate.
     note: Option<String>,
 }
 
@@ -46,10 +46,10 @@ impl Tls {
         }
     }
 
-    /// Tells what there is to know of the certificate.
+    /// Prints what the user must know of the certificate.
     pub(super) fn tell(&self) {
         if let Some(note) = &self.note {
-            // Nobody listens: the clients will say it.
+            // If stderr is closed, the clients will say it.
             let _ = writeln!(stderr(), "{note}");
         }
     }
@@ -87,7 +87,8 @@ fn chain(file: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
     }
 }
 
-/// Whether the time of the certificate is now. The rest of its path is for clients to judge.
+/// A note if the certificate is not valid at this time. The rest of its path is for clients to
+/// judge.
 fn note(file: &Path, chain: &[CertificateDer<'_>]) -> Option<String> {
     let certificate = EndEntityCert::try_from(chain.first()?).ok()?;
     let usage = KeyUsage::server_auth();

@@ -1,4 +1,4 @@
-//! A worker's share of a listener: what its connections and requests draw on.
+//! A worker's share of a listener: what its connections and requests use.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -22,24 +22,24 @@ pub(super) struct Worker {
     pub(super) log: Option<AccessLog>,
     pub(super) servers: Servers,
     pub(super) room: Arc<Room>,
-    /// Requests that it may have under way, and has.
+    /// Most ordinary requests that it may have under way; `ordinary` counts those that it has.
     share: usize,
     pub(super) ordinary: Cell<usize>,
-    /// Those that have a way of their own.
+    /// Reserved requests under way.
     pub(super) reserved: Cell<usize>,
-    /// How many requests have begun for which there was room only in those places.
+    /// How many requests have begun for which there was room only in reserved places.
     coming: watch::Sender<usize>,
     /// Connections beyond those that the listener has for all.
     pub(super) spares: Cell<usize>,
-    /// The round that it is; each of its sockets looks at it.
+    /// The current round; each of its sockets reads it.
     pub(super) round: Rc<Cell<Round>>,
     pub(super) lives: RefCell<Slab<Rc<Life>>>,
-    /// Said when the last connection has ended.
+    /// Notified when the last connection has ended.
     pub(super) empty: Notify,
 }
 
 impl Worker {
-    /// One that begins flows through `outlet`.
+    /// A share that begins flows through `outlet`.
     pub(super) fn new(
         options: Arc<Options>,
         room: Arc<Room>,
@@ -64,12 +64,12 @@ impl Worker {
         }
     }
 
-    /// The round that it is.
+    /// The current round.
     pub(super) fn now(&self) -> Round {
         self.round.get()
     }
 
-    /// Why it takes no more requests now; `None`: it does.
+    /// Why it takes no more requests now; `None` if it takes more.
     #[inline]
     pub(super) fn is_short_of(&self) -> Option<Why> {
         if self.ordinary.get() >= self.share {
@@ -83,30 +83,30 @@ impl Worker {
         }
     }
 
-    /// Whether it takes one more of those that have a way of their own.
+    /// Whether it takes one more reserved request.
     pub(super) fn takes_reserved(&self) -> bool {
         self.reserved.get() < RESERVED_MAX
     }
 
-    /// What a reserved request waits for beside its body: it gives way when so many newer ones have
-    /// begun as there are places.
+    /// Ends when a reserved request whose body is still to come must give way: when as many newer
+    /// ones have begun as there are places.
     pub(super) fn gives_way(&self) -> Local<'static, ()> {
         self.coming.send_modify(|count| *count += 1);
         let (own, mut coming) = (*self.coming.borrow(), self.coming.subscribe());
         Box::pin(async move {
-            // Whoever waits holds the worker, and so the sender.
+            // The request that waits holds the worker, and so the sender: this does not fail.
             let _ = coming.wait_for(|count| count - own >= RESERVED_MAX).await;
         })
     }
 
-    /// Counts what it did not take.
+    /// Counts a connection or request that it did not take.
     #[cold]
     pub(super) fn refused(&self, why: Why) {
         self.outlet.refused();
         self.room.refused(why);
     }
 
-    /// Whether a connection has a place of those that are for all, or gets one now.
+    /// Whether a connection has one of the places for all requests, or gets one now.
     pub(super) fn seats(&self, life: &Life) -> bool {
         if life.seat.get() == Seat::Spare && self.room.enter() {
             life.seat.set(Seat::Own);
@@ -116,15 +116,15 @@ impl Worker {
     }
 }
 
-/// Most headers that hyper takes if nobody says how many.
+/// Most headers that hyper takes by default.
 const HEADERS_MAX: usize = 100;
 
 /// Bytes that a client of HTTP/2 may send into a stream, and into all streams of a connection,
-/// before a worker has taken them: they are held beside what the listener counts.
+/// before a worker has taken them. The listener does not count them.
 const STREAM_WINDOW: u32 = 64 << 10;
 const CONNECTION_WINDOW: u32 = 256 << 10;
 
-/// Both versions, set up once for all connections of a worker.
+/// Both versions of HTTP, set up once for all connections of a worker.
 pub(super) struct Servers {
     pub(super) http1: http1::Builder,
     pub(super) http2: http2::Builder<Here>,
@@ -135,11 +135,12 @@ impl Servers {
     pub(super) fn new(options: &Options) -> Servers {
         let (mut http1, mut http2) = (http1::Builder::new(), http2::Builder::new(Here));
         http1.max_buf_size(options.head_size_max);
-        // Else hyper reads on as soon as it has a request, to learn whether the client leaves, into
-        // a new buffer, for the request still holds the old one. Our socket looks instead, and only
-        // if the flow takes its time.
+        // Without this, hyper reads on as soon as it has a request, to learn whether the client
+        // leaves. It reads into a new buffer, because the request still holds the old one. Our
+        // socket checks that instead, and only if the flow takes its time.
         http1.half_close(options.tls.is_none());
-        // Told what it takes anyway, hyper clears room for so many headers with each request.
+        // If hyper is told a number, even its default, it clears room for so many headers with each
+        // request.
         if options.headers_max != HEADERS_MAX {
             http1.max_headers(options.headers_max);
         }

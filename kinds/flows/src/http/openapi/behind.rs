@@ -1,5 +1,5 @@
-//! What lies behind an output of a router: the answers that come back, who gets there, and what is
-//! asked of a request on the way.
+//! What comes after an output of a router: the answers that come back, who may get there, and what
+//! a request must be on the way.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
@@ -11,7 +11,7 @@ use sinew_spec::plan::Plan;
 
 use super::known::{self, Answers};
 
-/// So many nodes in a row are looked at; of what lies behind nothing is known.
+/// Most nodes in a row that are looked at; of those after them nothing is known.
 const DEPTH_MAX: usize = 500;
 /// Most alternatives of who may ask; further ones are left out.
 const ALTERNATIVES_MAX: usize = 16;
@@ -19,7 +19,7 @@ const ALTERNATIVES_MAX: usize = 16;
 /// Statuses, and the types that their bodies may have.
 pub(super) type Statuses = BTreeMap<u16, BTreeSet<&'static str>>;
 
-/// What is known of what lies behind a node, with the node itself.
+/// What is known of a node and of all that comes after it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Behind {
     pub(super) answers: BTreeMap<u16, BTreeSet<&'static str>>,
@@ -28,26 +28,27 @@ pub(super) struct Behind {
     pub(super) is_open: bool,
     /// Whether nothing may come back, which is 204.
     pub(super) is_silent: bool,
-    /// Who may ask: one of these sets of guards (indices of the plan) must let him pass.
+    /// Who may ask: all guards of one of these sets (indices of the plan) must let the request
+    /// pass.
     pub(super) access: BTreeSet<BTreeSet<usize>>,
     /// The nodes (indices of the plan) that say what a request must be, in their order.
     pub(super) checks: Vec<usize>,
-    /// Whether no way leads around such a check.
+    /// Whether every way leads through such a check.
     pub(super) is_checked: bool,
 }
 
 impl Behind {
-    /// What lets all pass, and says nothing.
+    /// Lets all requests pass, and gives no answer.
     fn open_way() -> Behind {
         Behind { access: BTreeSet::from([BTreeSet::new()]), ..Behind::default() }
     }
 
-    /// What replies with the packet that it got.
+    /// Replies with the packet that it got.
     fn of_packet() -> Behind {
         Behind { answers: BTreeMap::from([(200, BTreeSet::new())]), ..Behind::open_way() }
     }
 
-    /// Takes in what is between this and who asks.
+    /// Takes in nodes that a request passes too.
     pub(super) fn also(&mut self, other: &Behind) {
         join(&mut self.errors, &other.errors);
         self.is_open |= other.is_open;
@@ -79,7 +80,7 @@ impl Behind {
     }
 }
 
-/// Looks through a graph.
+/// Searches a graph.
 pub(super) struct Walk<'a> {
     plan: &'a Plan,
     base: &'a Path,
@@ -91,12 +92,12 @@ impl<'a> Walk<'a> {
         Walk { plan, base, known: HashMap::new() }
     }
 
-    /// What the node with this index is made of.
+    /// The parameters of the node with this index.
     pub(super) fn parameters(&self, node: usize) -> Parameters<'a> {
         Parameters::of(self.plan, &self.plan.nodes[node], self.base)
     }
 
-    /// What it is called.
+    /// Its name.
     pub(super) fn name(&self, node: usize) -> &'a str {
         &self.plan.nodes[node].name
     }
@@ -117,12 +118,12 @@ impl<'a> Walk<'a> {
         false
     }
 
-    /// What lies behind an output.
+    /// What comes after an output.
     pub(super) fn output(&mut self, node: usize, port: usize) -> Behind {
         self.port(node, port, 0)
     }
 
-    /// What lies between whoever asks and a node.
+    /// What comes before a node.
     pub(super) fn before(&mut self, node: usize) -> Behind {
         self.before_within(node, 0)
     }
@@ -148,8 +149,8 @@ impl<'a> Walk<'a> {
         first
     }
 
-    /// What a node does by itself: whom it keeps out, and with which errors. What its errors are
-    /// answered with, if they are.
+    /// What a node does by itself: which requests it keeps out, and with which errors. If its error
+    /// port is linked, what answers its errors.
     fn own(&mut self, node: usize, depth: usize) -> Behind {
         let parameters = self.parameters(node);
         let mut own = Behind::open_way();
@@ -166,7 +167,7 @@ impl<'a> Walk<'a> {
                 own.is_open = answer.is_open;
             }
             None => {
-                // There it goes what would be such an error.
+                // If one of these ports is linked, packets go there instead of being such an error.
                 let is_spared = ["over", "otherwise"].map(|it| self.is_linked_by_name(node, it));
                 if is_spared == [false, false] {
                     add(&mut own.errors, known::errors(&parameters));
@@ -233,11 +234,11 @@ impl<'a> Walk<'a> {
         behind
     }
 
-    /// What replies by itself.
+    /// A node that replies by itself.
     fn last(&self, parameters: &Parameters<'_>) -> Behind {
         let mut behind = Behind::open_way();
         match known::answers(parameters) {
-            // What always fails gives no answer.
+            // A node that always fails gives no answer.
             _ if parameters.kind.name == "throw" => {}
             Some(answers) => add(&mut behind.answers, answers),
             None => behind.is_open = true,
@@ -255,7 +256,7 @@ impl<'a> Walk<'a> {
         all
     }
 
-    /// One output after the other gets a packet; what the last one replies is the answer.
+    /// One output after the other gets a packet; the reply of the last one is the answer.
     fn steps(&mut self, node: usize, ports: &[usize], depth: usize) -> Behind {
         let mut all = Behind::open_way();
         for port in ports {
@@ -278,7 +279,7 @@ impl<'a> Walk<'a> {
         port.is_some_and(|port| self.is_linked(node, port))
     }
 
-    /// An error of what lies behind is answered in another way.
+    /// `try`: its port `error` answers the errors of the nodes after it.
     fn attempt(&mut self, node: usize, depth: usize) -> Behind {
         let kind = self.plan.nodes[node].kind;
         let port = |name| kind.port_index(name).expect("the table of 'try' has it");

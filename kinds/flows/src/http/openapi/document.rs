@@ -1,4 +1,4 @@
-//! The description of an interface, as OpenAPI 3.1 has it.
+//! The description of an interface in OpenAPI 3.1.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -13,9 +13,10 @@ use super::super::router::{ANY, RouteLine};
 use super::behind::{self, Behind, Statuses, Walk};
 use super::{known, schema};
 
-/// What ANY stands for: what such a route takes beside, such as OPTIONS, is of no use to describe.
+/// The methods that ANY stands for. Such a route takes others too, such as OPTIONS, but it is of no
+/// use to describe them.
 const METHODS: [&str; 5] = ["GET", "PUT", "POST", "PATCH", "DELETE"];
-/// Headers that OpenAPI has other words for.
+/// Headers that OpenAPI describes in another way.
 const OWN_HEADERS: [&str; 3] = ["accept", "authorization", "content-type"];
 
 /// A description that is being made.
@@ -24,7 +25,7 @@ pub(super) struct Document<'a> {
     paths: Map<String, Json>,
     schemas: Map<String, Json>,
     schemes: Map<String, Json>,
-    /// Whether some answer is that of 'validate'.
+    /// Whether some answer is an error of 'validate'.
     has_complaints: bool,
     ids: BTreeSet<String>,
     files: Vec<PathBuf>,
@@ -57,8 +58,8 @@ impl<'a> Document<'a> {
         document
     }
 
-    /// Describes what the routes of a router lead to. One that leads to another router is described
-    /// there.
+    /// Describes what the routes of a router lead to. A route that leads to another router is
+    /// described there.
     fn add_router(&mut self, plan: &Plan, router: usize, lines: &[RouteLine], all: &[usize]) {
         let before = self.walk.before(router);
         for line in lines {
@@ -232,7 +233,7 @@ impl<'a> Document<'a> {
         Some(alternatives.into())
     }
 
-    /// The name of a guard's scheme; guards that ask for the same have one.
+    /// The name of a guard's scheme; guards that ask for the same share one.
     fn scheme(&mut self, guard: usize) -> String {
         let scheme = known::scheme(&self.walk.parameters(guard)).unwrap_or_default();
         if let Some((name, _)) = self.schemes.iter().find(|(_, known)| **known == scheme) {
@@ -244,14 +245,14 @@ impl<'a> Document<'a> {
     }
 }
 
-/// What a request has to bring.
+/// What a request must have.
 struct Asked {
     parameters: Vec<Json>,
     body: Option<Json>,
 }
 
 impl Asked {
-    /// Adds parameters that stand elsewhere than in the path.
+    /// Adds parameters that are not in the path.
     fn add(&mut self, place: &str, schema: &Json, is_checked: bool) {
         for (name, schema, is_required) in schema::properties(schema) {
             let is_known =
@@ -265,7 +266,7 @@ impl Asked {
         }
     }
 
-    /// Says more of parameters of the path.
+    /// Sets the schemas of parameters of the path.
     fn refine(&mut self, schema: &Json) {
         for (name, schema, _) in schema::properties(schema) {
             let known = self.parameters.iter_mut().find(|it| it["name"] == name);
@@ -276,7 +277,7 @@ impl Asked {
     }
 }
 
-/// The body that is asked for: of several schemas one must hold.
+/// The body that a request must have. It must match one of several schemas.
 fn body(bodies: Vec<(&'static str, Json)>, is_required: bool) -> Option<Json> {
     let mut content = Map::new();
     for (content_type, _) in &bodies {

@@ -1,11 +1,11 @@
-//! What is known of a kind without running it: who a guard lets pass, and the statuses that a node
-//! answers with by itself.
+//! What is known of a kind without running it: which requests a guard lets pass, and the statuses
+//! that a node itself answers with.
 
 use serde_json::{Value as Json, json};
 use sinew_core::Parameters;
 use sinew_spec::{Data, item_json};
 
-/// Statuses, each with the types that the answer's body may have; without one, nothing is known.
+/// Statuses, each with the type of the answer's body; `None` if the type is not known.
 pub(super) type Answers = Vec<(u16, Option<&'static str>)>;
 
 pub(super) const JSON: &str = "application/json";
@@ -41,8 +41,8 @@ pub(super) fn errors(parameters: &Parameters<'_>) -> Answers {
     }
 }
 
-/// No row is 404 where one is wanted; a row that is there already 409, one that breaks another rule
-/// of its table 422.
+/// The errors of `query`: 404 without a row where one is wanted, 409 for a row that is there
+/// already, 422 for a row that breaks another rule of its table.
 fn query(parameters: &Parameters<'_>) -> Answers {
     let text = parameters.yaml("text");
     let text = match &text.data {
@@ -62,7 +62,7 @@ fn query(parameters: &Parameters<'_>) -> Answers {
     statuses
 }
 
-/// Whether a node may answer with a status that nothing here says.
+/// Whether a node may answer with a status that is not known here.
 pub(super) fn is_open(parameters: &Parameters<'_>) -> bool {
     match parameters.kind.name {
         "throw" => status(&item_json(parameters.yaml("status"))).is_none(),
@@ -71,7 +71,7 @@ pub(super) fn is_open(parameters: &Parameters<'_>) -> bool {
     }
 }
 
-/// The answers of a node behind which nothing stands; `None` if any may come.
+/// The answers of a node that is linked to no further one; `None` if any may come.
 pub(super) fn answers(parameters: &Parameters<'_>) -> Option<Answers> {
     match parameters.kind.name {
         "snippet" => match parameters.text("language") {
@@ -89,10 +89,10 @@ pub(super) fn answers(parameters: &Parameters<'_>) -> Option<Answers> {
     }
 }
 
-/// What a tree of YAML is as an answer.
+/// The answer that a tree of YAML makes; `None` if it may be any.
 fn answer(code: &Json) -> Option<Answers> {
     let Json::Object(fields) = code else {
-        // A text that stands for a tree, or a list.
+        // A text, whose tree is not known, or a list.
         return if code.is_array() { Some(vec![(200, Some(JSON))]) } else { None };
     };
     let is_answer = fields.keys().all(|key| ["status", "header", "body"].contains(&&**key));
@@ -111,13 +111,14 @@ fn answer(code: &Json) -> Option<Answers> {
     }
 }
 
-/// A status, unless a packet says which.
+/// A status; `None` if it depends on the packet.
 fn status(given: &Json) -> Option<u16> {
     let number = given.as_u64()?;
     u16::try_from(number).ok().filter(|status| (200..600).contains(status))
 }
 
-/// The security scheme of a guard; `None` of what is none, or of what OpenAPI has no word for.
+/// The security scheme of a guard; `None` if the node is not a guard, or one that OpenAPI cannot
+/// describe.
 pub(super) fn scheme(parameters: &Parameters<'_>) -> Option<Json> {
     let text = |name| parameters.text(name);
     match parameters.kind.name {

@@ -4,12 +4,12 @@ use serde_json::Value as Json;
 
 /// Keys whose values are data, not schemas.
 const DATA: [&str; 4] = ["enum", "const", "default", "examples"];
-/// Keys whose values are mappings of schemas by names that anybody may choose.
+/// Keys whose values are mappings of schemas, by names that the author may choose.
 const NAMED: [&str; 6] =
     ["properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies"];
 
-/// The same schema for a place in a document, where `#` would be that document: its references lead
-/// to `place`. A schema with a name of its own (`$id`) needs nothing.
+/// The schema for a place in a document. There `#` would be that document, so the schema's
+/// references are made to lead to `place`. A schema with an `$id` of its own is not changed.
 pub(super) fn placed(schema: Json, place: &str) -> Json {
     if schema.get("$id").is_some() { schema } else { moved(schema, place) }
 }

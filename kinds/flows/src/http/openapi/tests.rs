@@ -1,4 +1,4 @@
-//! The description is what the graph does, and what others read.
+//! The description says what the graph does, and other tools can read it.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -8,7 +8,7 @@ use sinew_flow::Value;
 
 use crate::testing::{python, refusals, reply};
 
-/// That of some password.
+/// The hash of some password.
 const HASH: &str = "$argon2id$v=19$m=64,t=1,p=1$HLct6btup/ArUnuX2XhBpQ$AChaOSfTNp/Vdl/9x/6daMFLgi\
                     43oY331I6I3fmoQPw";
 /// An interface with all that can be described.
@@ -159,7 +159,7 @@ fn who_may_ask_is_one_of_the_ways_that_lead_there() {
     let paths = &document["paths"];
     let both = json!([{"bearer": []}, {"staff_too": []}]);
     assert_eq!(paths["/users"]["post"]["security"], both);
-    // The same guard of another name asks for the same.
+    // The same guard with another name asks for the same.
     assert_eq!(paths["/users/{id}"]["put"]["security"], json!([{"staff_too": []}]));
     assert_eq!(paths["/users"]["get"].get("security"), None);
     let schemes = json!({

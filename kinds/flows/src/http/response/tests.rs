@@ -1,4 +1,4 @@
-//! Every sort of reply, and what it becomes.
+//! Every sort of reply, and the answer that it becomes.
 
 use std::future::poll_fn;
 use std::io::Read;

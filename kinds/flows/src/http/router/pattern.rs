@@ -1,12 +1,14 @@
-//! The path of a route: what the user wrote as what the radix tree takes, and the names of its
-//! parameters in their order. Of any path its normal spelling, and the text that is meant.
+//! The path of a route: what the user wrote, in the form that the radix tree takes, and the names
+//! of its parameters in their order. Also the normal spelling of any path, and the text that it
+//! means.
 
 use std::borrow::Cow;
 
 use bytestring::ByteString;
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
 
-/// What stands for itself nowhere in a path: the rest is as RFC 3986 has it (3.3, `pchar` and `/`).
+/// What must be encoded everywhere in a path. The rest is allowed by RFC 3986 (3.3, `pchar` and
+/// `/`).
 const NOT_IN_PATHS: &AsciiSet = &CONTROLS
     .add(b' ')
     .add(b'"')
@@ -24,7 +26,8 @@ const NOT_IN_PATHS: &AsciiSet = &CONTROLS
 /// A path of a route.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Pattern {
-    /// For the tree, with numbers for the names: two paths that match the same have the same.
+    /// The path for the tree, with numbers for the names: two paths that match the same have the
+    /// same shape.
     pub(super) shape: String,
     /// The parameters, from the left.
     pub(super) names: Vec<ByteString>,
@@ -84,7 +87,7 @@ impl Pattern {
     }
 }
 
-/// Text as it stands in the path of a request; its braces are doubled, as the tree takes them.
+/// Text as it is written in the path of a request, with its braces doubled for the tree.
 fn literal(text: &str) -> Result<String, Wrong> {
     let encoded = utf8_percent_encode(text, NOT_IN_PATHS).to_string();
     let spelling = normal(&encoded).map(Cow::into_owned);
@@ -97,8 +100,7 @@ pub(super) fn literal_of(shape: &str) -> String {
     shape.replace("{{", "{").replace("}}", "}")
 }
 
-/// The path of this shape with the names of its parameters in braces; braces that stand for
-/// themselves are escaped.
+/// The path of this shape with the names of its parameters in braces; literal braces are escaped.
 pub(super) fn with_names(shape: &str, names: &[ByteString]) -> String {
     let plain = shape.replace("{{", "%7B").replace("}}", "%7D");
     let mut parts = plain.split('{');
@@ -110,7 +112,7 @@ pub(super) fn with_names(shape: &str, names: &[ByteString]) -> String {
     path
 }
 
-/// The name of the parameter in a segment, with what stands before and after it.
+/// The name of the parameter in a segment, with the text before and after it.
 fn parts(text: &str) -> Result<Option<(&str, &str, &str)>, Wrong> {
     if let Some(name) = text.strip_prefix(':') {
         return Ok(Some(("", name, "")));
@@ -158,7 +160,7 @@ pub(super) fn normal(path: &str) -> Option<Cow<'_, str>> {
     Some(Cow::Owned(normal))
 }
 
-/// What a part of a path means. `None` if that is no UTF-8.
+/// The text that a part of a path means. `None` if it is not UTF-8.
 pub(super) fn decode(part: &str) -> Option<ByteString> {
     Some(percent_decode_str(part).decode_utf8().ok()?.into_owned().into())
 }

@@ -17,9 +17,9 @@ const METHODS: [&str; 8] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OP
 pub(crate) const ANY: &str = "ANY";
 const KEYS: &str = "a route has 'method', 'path' and 'port', and may have 'reserved' and 'summary'";
 
-/// A method of a path as who describes the interface shows it.
+/// A method of a path, as a description of the interface shows it.
 pub(crate) struct RouteLine {
-    /// As OpenAPI writes it: the names of the parameters in braces.
+    /// As in OpenAPI: the names of the parameters are in braces.
     pub(crate) path: String,
     pub(crate) names: Vec<ByteString>,
     /// Whether the last parameter takes all that follows.
@@ -31,9 +31,9 @@ pub(crate) struct RouteLine {
 
 /// A table of routes: paths, and the methods of each in a leaf.
 pub struct Routes {
-    /// Paths without parameters, as they stand in requests. They are the most exact ones, and would
-    /// find their way through the tree too; but that allocates where it may have to turn back.
-    /// Ordered: a few comparisons cost less than a hash that nobody can aim at.
+    /// Paths without parameters, as they are written in requests. They are the most exact ones. The
+    /// tree would find them too, but it allocates where it may have to turn back. Ordered, because
+    /// a few comparisons cost less than a hash that no client can attack.
     fixed: BTreeMap<String, Leaf>,
     /// Paths with parameters.
     tree: matchit::Router<Leaf>,
@@ -44,21 +44,22 @@ pub struct Routes {
 /// What a method and a path lead to.
 #[derive(Debug, PartialEq)]
 pub enum RouteMatch<'a> {
-    /// An output (index into the kind's ports), with what the parameters are, if the path has any.
+    /// An output (index into the kind's ports), with the values of the parameters, if the path has
+    /// any.
     Route(usize, Option<Map>),
-    /// Nothing, but the question which methods there are.
+    /// No output: the request asks which methods there are.
     Options(&'a ByteString),
-    /// Nothing: the path has only these methods.
+    /// No output: the path has only these methods.
     NotAllowed(&'a ByteString),
-    /// Nothing has this path.
+    /// No route has this path.
     NotFound,
-    /// The path is none: a broken escape, or one of no text.
+    /// The path is not valid: it has a broken escape, or is not text.
     Malformed,
 }
 
 /// The routes of one path.
 struct Leaf {
-    /// As who describes the interface shows it.
+    /// As a description of the interface shows it.
     path: ByteString,
     routes: Vec<Route>,
     /// The methods that it answers.
@@ -74,7 +75,7 @@ struct Route {
     names: Vec<ByteString>,
     /// What it is for, in the words of the spec.
     summary: Option<Box<str>>,
-    /// Which of the list it is, from 1, and where its path stands.
+    /// Its number in the list, from 1, and where its path is in the spec.
     number: usize,
     span: Span,
 }
@@ -88,7 +89,7 @@ impl Routes {
         Table::read(list, kind)?.finish()
     }
 
-    /// The same list as lines, path by path. What makes it no table is not looked for.
+    /// The same list as lines, path by path. Conflicts between paths are not looked for.
     ///
     /// # Errors
     /// As for [`Routes::read`].
@@ -115,12 +116,12 @@ impl Routes {
     }
 
     /// What a method and a path lead to. Of all paths that match, the one that is most exact from
-    /// the left decides; then the method. It allocates only for parameters and escapes.
+    /// the left decides; then the method decides. This allocates only for parameters and escapes.
     pub fn find(&self, method: &str, path: &str) -> RouteMatch<'_> {
         if path == "*" && method == "OPTIONS" {
             return RouteMatch::Options(&self.allow);
         }
-        // Most paths come as they stand in the table, whose spelling is the normal one.
+        // Most paths come as they are written in the table, which is in the normal spelling.
         if let Some(leaf) = self.fixed.get(path) {
             return leaf.find(method);
         }
@@ -146,7 +147,7 @@ impl Routes {
         self.leaf(path)?.route(method).map(|route| (route.port, route.reserved))
     }
 
-    /// The path of the table that this one is found by.
+    /// The path in the table that matches this one.
     pub(super) fn path_of(&self, path: &str) -> Option<ByteString> {
         self.leaf(path).map(|leaf| leaf.path.clone())
     }
@@ -174,7 +175,7 @@ impl Leaf {
         of(method).or_else(get).or_else(|| of(ANY))
     }
 
-    /// What becomes of a method that has no route.
+    /// The result for a method that has no route.
     fn without(&self, method: &str) -> RouteMatch<'_> {
         match method {
             "OPTIONS" => RouteMatch::Options(&self.allow),
@@ -266,7 +267,8 @@ impl Table {
     fn finish(mut self) -> Result<Routes, Vec<Refusal>> {
         let (mut fixed, mut tree) = (BTreeMap::new(), matchit::Router::new());
         let all = allow(self.paths.values().flatten());
-        // The leaves move into the tree; a later conflict still has to name the route it met.
+        // The leaves move into the tree, but a later conflict still has to name the route that it
+        // met.
         let first = |(shape, routes): (&String, &Vec<Route>)| {
             (shape.clone(), (routes[0].number, routes[0].span))
         };

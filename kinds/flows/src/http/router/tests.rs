@@ -1,4 +1,5 @@
-//! Tests of the router: its rules by example, its tree against a matcher that tries every route.
+//! Tests of the router: its rules by example, and its tree compared with a matcher that tries every
+//! route.
 
 use std::net::SocketAddr;
 
@@ -71,7 +72,7 @@ fn a_slash_at_the_end_and_empty_segments_count() {
 fn an_escape_and_what_it_stands_for_are_one_path() {
     assert_eq!(params("GET", "/%75sers"), serde_json::json!(null));
     assert_eq!(params("GET", "/f%c3%bc%C3%9Fe%20und/x"), serde_json::json!(null));
-    // An escaped slash divides nothing.
+    // An escaped slash does not divide segments.
     assert_eq!(status("GET", "/users%2Fme"), 404);
     for path in ["/users/%zz", "/users/%4", "/%", "/users/%ff"] {
         assert_eq!(status("GET", path), 400, "{path}");
@@ -138,7 +139,7 @@ fn request(method: &str, path: &str) -> Value {
     Value::Document(Arc::new(request))
 }
 
-/// Where a value lies.
+/// The address of a value.
 fn place(value: &Value) -> *const () {
     let Value::Document(document) = value else { panic!("no document") };
     Arc::as_ptr(document).cast()
@@ -270,13 +271,13 @@ fn a_route_without_parameters_allocates_nothing() {
     });
     assert_eq!(found, [0, 0, 1, 2].map(|at| RouteMatch::Route(OUT + at, None)));
     assert_eq!(allocations.count_total, 0);
-    // The counter does count.
+    // The counter does count allocations.
     let parameters = allocation_counter::measure(|| drop(routes.find("GET", "/x")));
     assert!(parameters.count_total > 0);
 }
 
-/// How exactly a path's route is matched, segment by segment, smaller is more exact; `None` if it
-/// is not.
+/// How exactly a route matches a path, segment by segment: smaller is more exact. `None` if it does
+/// not match.
 fn exactness(route: &str, path: &str) -> Option<Vec<u8>> {
     let mut segments = path.split('/');
     let mut exactness = Vec::new();
@@ -343,7 +344,7 @@ proptest! {
         method in one_of(&["GET", "HEAD", "POST", "OPTIONS", "PUT"]),
         keep in any::<u64>(),
     ) {
-        // A table that is refused loses a route until it is none.
+        // A table that is refused loses one route after the other until it is accepted.
         let mut keep = keep as usize;
         let routes = loop {
             match routes_of(&table) {

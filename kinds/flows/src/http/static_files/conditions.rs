@@ -21,8 +21,8 @@ pub(super) enum State {
 }
 
 impl State {
-    /// By the headers of a request. Several ranges, and what is none, are answered with the whole:
-    /// that is allowed, and nobody can ask for a thousand parts of one file.
+    /// Decides by the headers of a request. Several ranges, or an invalid one, are answered with
+    /// the whole file: that is allowed, and no client can ask for a thousand parts of one file.
     pub(super) fn of(
         found: &Found,
         header: impl Fn(&str) -> Option<String>,

@@ -1,5 +1,5 @@
-//! Files that lie in a folder. The kernel sees to it that no name and no link leads out of there
-//! (openat2, Linux 5.6), so nothing that changes meanwhile does either.
+//! Files in a folder. The kernel ensures that no name and no link leads out of the folder (openat2,
+//! Linux 5.6). So a change in the meantime cannot lead out of it either.
 
 use std::fs::File;
 use std::io;
@@ -9,9 +9,9 @@ use rustix::fd::OwnedFd;
 use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, fstat, open as open_path, openat2};
 use rustix::io::Errno;
 
-/// Longest name of a file with its folders, in bytes. A longer one is that of no file.
+/// Longest name of a file with its folders, in bytes. No file has a longer one.
 const NAME_LEN_MAX: usize = 1024;
-/// How often a name is looked for again, when folders are being moved meanwhile.
+/// How often a name is looked for again, if folders are moved meanwhile.
 const ATTEMPTS: usize = 8;
 
 /// An open file.
@@ -20,7 +20,7 @@ pub(super) struct Found {
     pub(super) len: u64,
     /// Its entity tag, in quotes: another one after each change.
     pub(super) tag: String,
-    /// Since 1970.
+    /// When it was last changed, in seconds since 1970.
     pub(super) modified_s: i64,
 }
 
@@ -40,13 +40,13 @@ pub(super) fn check(folder: &Path) -> io::Result<()> {
     find(&root, ".").map(drop).map_err(io::Error::from)
 }
 
-/// Whether this may be the name of a file or a folder that is shown: no hidden one.
+/// Whether this may be the name of a file or a folder that is served: hidden ones are not.
 pub(super) fn is_name(part: &str) -> bool {
     let is_hidden = part.starts_with('.') && part != ".well-known";
     !part.is_empty() && !is_hidden && !part.contains(['/', '\\', '\0'])
 }
 
-/// A name, seen from the folder; it ends with a slash if that of a folder is meant.
+/// A name, relative to the folder; it ends with a slash if a folder is meant.
 pub(super) fn relative(name: &str) -> Option<String> {
     let relative = name.strip_prefix('/').unwrap_or(name);
     let inner = relative.strip_suffix('/').unwrap_or(relative);
@@ -54,7 +54,7 @@ pub(super) fn relative(name: &str) -> Option<String> {
     (name.len() <= NAME_LEN_MAX && is_right).then(|| relative.to_owned())
 }
 
-/// Opens what a name leads to; of a folder its index.
+/// Opens the file that a name leads to; for a folder, its index.
 pub(super) fn open(folder: &Path, relative: &str, index: &str) -> Opened {
     match try_open(folder, relative, index) {
         Ok(opened) => opened,
@@ -104,7 +104,8 @@ fn root(folder: &Path) -> io::Result<OwnedFd> {
     Ok(open_path(folder, flags, Mode::empty())?)
 }
 
-/// Opens what lies below, and waits for nobody: what is no file may have nobody at its other end.
+/// Opens a name below `root`, without blocking: something that is not a file, such as a pipe, may
+/// have no other end.
 fn find(root: &OwnedFd, name: &str) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let within = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;

@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 use crate::testing::{LIMIT, plan, refusals, run, table};
 
-/// A site, and beside it what is nobody's business.
+/// A site, and beside it files that must not be served.
 fn site() -> TempDir {
     let place = TempDir::new().expect("a folder");
     let at = |name: &str| place.path().join(name);

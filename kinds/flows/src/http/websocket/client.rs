@@ -1,4 +1,4 @@
-//! `websocket_client`: a websocket to another server, which is kept.
+//! `websocket_client`: a websocket to another server, which is kept open.
 
 #[cfg(test)]
 mod tests;
@@ -76,14 +76,15 @@ static INFO: Kind = Kind {
 const OUT: usize = 0;
 const SEND: usize = 1;
 
-/// Longest that it takes until the connection is open.
+/// Longest that it may take until the connection is open.
 const OPEN_DEADLINE: Duration = Duration::from_secs(30);
-/// Longest pause, unless the first one is longer. A connection that has lived so long begins anew.
+/// Longest pause between attempts, unless the first one is longer. After a connection that was open
+/// for so long, the pauses begin with the first one again.
 const BACKOFF_MAX: Duration = Duration::from_secs(60);
 
 struct Kept {
     url: String,
-    /// The same in the terms of what makes connections.
+    /// The same server, in the form that the connector takes.
     uri: Uri,
     headers: HeaderMap,
     ca: Option<PathBuf>,
@@ -119,7 +120,7 @@ fn make(parameters: &Parameters<'_>) -> Made<dyn Source> {
     }))
 }
 
-/// What a template says that no packet changes.
+/// The value of a template that does not depend on a packet.
 fn constant(item: &Item) -> Result<Value, Vec<Refusal>> {
     let template = Template::compile(item)?;
     template.constant().cloned().ok_or_else(|| {
@@ -211,7 +212,7 @@ impl Opened for Kept {
 }
 
 impl Kept {
-    /// Makes the connection, and speaks until its end.
+    /// Makes the connection, and serves it until its end.
     async fn speak(&self, at: At<'_>) -> Result<(), Error> {
         self.names.attach(at.pool().clone());
         let socket = tokio::select! {

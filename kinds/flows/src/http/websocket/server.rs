@@ -71,7 +71,7 @@ impl FlowNode for WebSocket {
 }
 
 impl WebSocket {
-    /// Agrees to what is asked; what follows is left to the listener.
+    /// Answers the handshake; what follows is left to the listener.
     fn shake_hands(&self, at: At<'_>, packet: Value) -> Result<Value, Error> {
         let request = Request::of(&packet).ok_or_else(|| {
             Error::new(format_args!(
@@ -102,7 +102,7 @@ impl WebSocket {
         let reply =
             Value::map([("status", Value::Integer(SWITCHING)), ("header", Value::map(header))]);
         let (beside, manners) = (at.beside(self.manners.work_max())?, self.manners);
-        // The buffer of its head would else be there as long as the connection.
+        // A copy, because otherwise the buffer of its head would be kept as long as the connection.
         let request = at.is_linked(SEND).then(|| packet.compact());
         let upgrade = Upgrade::new(WEBSOCKET, move |wire, first| {
             Box::pin(beside.run(async move |at: At<'_>| {

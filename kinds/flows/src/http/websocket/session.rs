@@ -1,4 +1,4 @@
-//! A websocket that is open, at whichever end: each message is a packet, its reply the answer.
+//! An open websocket, at either end: each message is a packet, and the reply is its answer.
 
 use std::future::pending;
 use std::pin::pin;
@@ -25,14 +25,14 @@ use crate::work::WORK_MAX;
 
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// What a message costs, without what its nodes do.
+/// What a message costs, in units of work, without what its nodes do.
 const MESSAGE_WORK: u64 = 3;
-/// Bytes that are read at a time, unless a message is known to be longer: an idle connection holds
-/// room for so many.
+/// Bytes that are read at a time, unless a message is known to be longer. An idle connection holds
+/// a buffer of this size.
 const READ_SIZE: usize = 512;
-/// Longest that the other side has to answer a close, and to take what comes before it.
+/// Longest that the other side may take to answer a close, and to read what was sent before it.
 const CLOSE_DEADLINE: Duration = Duration::from_secs(5);
-/// Most bytes that are read after a close, so that the other side gets to see it.
+/// Most bytes that are read after a close, so that the other side gets to see the close.
 const LINGER_BYTES_MAX: usize = 16 << 20;
 
 /// The parameters of both ends.
@@ -63,7 +63,7 @@ pub(super) const PING: Parameter = Parameter::new(
      connection is closed.",
 );
 
-/// What holds for all connections of a node.
+/// Settings of all connections of a node.
 #[derive(Clone, Copy)]
 pub(super) struct Manners {
     is_json: bool,
@@ -75,7 +75,7 @@ pub(super) struct Manners {
 }
 
 impl Manners {
-    /// Those that the parameters say.
+    /// The settings that the parameters say.
     pub(super) fn of(parameters: &Parameters<'_>) -> Manners {
         Manners {
             is_json: parameters.text(AS.name) == "json",
@@ -92,7 +92,7 @@ impl Manners {
         self.work_max
     }
 
-    /// The same for the library.
+    /// The same settings for the library.
     pub(super) fn config(self) -> WebSocketConfig {
         WebSocketConfig::default()
             .read_buffer_size(READ_SIZE)
@@ -102,7 +102,7 @@ impl Manners {
     }
 }
 
-/// Why a connection ends: the code of its close, and what is to be told.
+/// Why a connection ends: the code of its close, and the error to report.
 struct Ending {
     code: CloseCode,
     error: Option<Error>,
@@ -123,7 +123,7 @@ impl Ending {
         Ending { code, error: Some(error) }
     }
 
-    /// The other side has sent what it must not; `None`: it is gone.
+    /// The other side has sent something that is not allowed; `None` if it is gone.
     fn met(error: &SocketError) -> Option<Ending> {
         Some(Ending::of(match error {
             SocketError::Protocol(_) => CloseCode::Protocol,
@@ -134,13 +134,13 @@ impl Ending {
     }
 }
 
-/// What is sent beside answers.
+/// Messages that are sent beside answers.
 type Feed = BoxStream<'static, Result<Message, Error>>;
 
-/// What a value that is to be sent beside answers comes to.
+/// The messages of a value that is to be sent beside answers.
 ///
 /// # Errors
-/// It is a stream that somebody has read.
+/// It is a stream that was read before, or cannot be written as a message.
 async fn feed(at: At<'_>, value: Option<Value>) -> Result<Option<Feed>, Error> {
     match value {
         Some(Value::Stream(stream)) => parts(&stream).map(Some),
@@ -151,7 +151,7 @@ async fn feed(at: At<'_>, value: Option<Value>) -> Result<Option<Feed>, Error> {
     }
 }
 
-/// The elements of a stream: lines of one that has them, else what comes at a time.
+/// The elements of a stream: its lines if it has lines, else the pieces as they come.
 fn parts(stream: &Coming) -> Result<Feed, Error> {
     let gone = "the stream was read before; it passes once";
     let source = stream.take().ok_or_else(|| Error::new(gone))?;
@@ -181,7 +181,7 @@ fn parts(stream: &Coming) -> Result<Feed, Error> {
     .boxed())
 }
 
-/// A value as a message; nothing is none.
+/// A value as a message; null gives none.
 async fn message(at: At<'_>, value: Option<Value>) -> Result<Option<Message>, Error> {
     Ok(Some(match value {
         None | Some(Value::Null) => return Ok(None),
@@ -200,24 +200,24 @@ fn as_text(text: &str) -> Utf8Bytes {
     Utf8Bytes::from(text)
 }
 
-/// A connection over which frames go.
+/// A connection that carries frames.
 pub(super) type OpenSocket = WebSocketStream<Box<dyn Duplex>>;
 
-/// A websocket, and who speaks through it.
+/// A websocket, and the node that uses it.
 pub(super) struct SocketSession<'a> {
     at: At<'a>,
     out: usize,
     manners: Manners,
     socket: OpenSocket,
     under_way: FuturesOrdered<Local<'a, Result<Option<Message>, Error>>>,
-    /// Read, and to be begun when there is room.
+    /// A message that has been read, and is begun when there is room.
     ahead: Option<Value>,
     heard: Instant,
     has_pinged: bool,
 }
 
 impl<'a> SocketSession<'a> {
-    /// One that is open; messages go to the output `out`.
+    /// A session over an open websocket; messages go to the output `out`.
     pub(super) fn over(
         at: At<'a>,
         out: usize,
@@ -229,8 +229,8 @@ impl<'a> SocketSession<'a> {
         SocketSession { at, out, manners, socket, under_way, ahead, heard, has_pinged }
     }
 
-    /// Speaks until the end, and closes in order. What the output of `opening` replies to its
-    /// packet is sent beside answers.
+    /// Serves the websocket until its end, and closes it in order. The reply of the output in
+    /// `opening` to its packet is sent beside answers.
     ///
     /// # Errors
     /// What has failed in this graph.
@@ -249,12 +249,12 @@ impl<'a> SocketSession<'a> {
         };
         let Some(Ending { code, error }) = ending else { return Ok(()) };
         self.under_way.clear();
-        // Who is gone meanwhile need not hear it.
+        // An error means that the other side is gone, and needs no close.
         let _ = timeout(CLOSE_DEADLINE, self.close(code)).await;
         error.map_or(Ok(()), Err)
     }
 
-    /// Speaks until something ends it; `None`: the other side has.
+    /// Serves the websocket until something ends it; `None` if the other side has ended it.
     async fn converse(&mut self, feed: &mut Option<Feed>) -> Option<Ending> {
         let mut retired = pin!(self.at.retired());
         loop {
@@ -292,7 +292,7 @@ impl<'a> SocketSession<'a> {
         }
     }
 
-    /// Begins what was read ahead, if there is room.
+    /// Begins the message that was read ahead, if there is room.
     fn begin(&mut self) {
         if self.under_way.len() >= self.manners.concurrency {
             return;
@@ -310,14 +310,14 @@ impl<'a> SocketSession<'a> {
         }));
     }
 
-    /// Takes what was read.
+    /// Takes in what was read.
     fn take(&mut self, heard: Result<Message, SocketError>) -> Result<(), Option<Ending>> {
         self.heard = Instant::now();
         self.has_pinged = false;
         let packet = match heard.map_err(|error| Ending::met(&error))? {
             Message::Text(text) => Value::text(text.as_str()),
             Message::Binary(bytes) => Value::Bytes(bytes),
-            // The library answers pings, and a close.
+            // The library itself answers pings and a close.
             _ => return Ok(()),
         };
         self.ahead = Some(match self.manners.is_json {
@@ -347,16 +347,17 @@ impl<'a> SocketSession<'a> {
         }
     }
 
-    /// Sends a message when all before it are taken.
+    /// Sends a message once all before it have been taken.
     async fn put(&mut self, message: Message) -> Result<(), Option<Ending>> {
         self.socket.send(message).await.map_err(|error| Ending::met(&error))
     }
 
-    /// Says why, and waits until the other side has said the same, or is gone.
+    /// Sends the close with its code, and waits until the other side has answered it or is gone.
     async fn close(&mut self, code: CloseCode) -> Result<(), SocketError> {
         self.socket.close(Some(CloseFrame { code, reason: Utf8Bytes::default() })).await?;
         while let Some(Ok(_)) = self.socket.next().await {}
-        // What still comes would else be answered with a reset, which may overtake the close.
+        // Reads on: otherwise the kernel would answer what still comes with a reset, which may
+        // overtake the close.
         let wire = self.socket.get_mut();
         wire.shutdown().await?;
         let mut bytes = vec![0; 4096];
@@ -371,10 +372,10 @@ impl<'a> SocketSession<'a> {
     }
 }
 
-/// What ends a wait.
+/// What a wait ends with.
 enum Heard {
     Message(Option<Result<Message, SocketError>>),
-    /// An answer, or what is sent beside answers.
+    /// An answer, or a message that is sent beside answers.
     Made(Result<Option<Message>, Error>),
     FeedOver,
     Nothing,

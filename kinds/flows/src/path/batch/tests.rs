@@ -1,4 +1,5 @@
-//! What makes a list full, who gets what, and that who leaves takes nobody along.
+//! What makes a list full, which flow gets which reply, and that a flow that leaves takes no others
+//! along.
 
 use std::time::Duration;
 
@@ -24,7 +25,7 @@ async fn send(fixture: &FlowFixture, packet: i64) -> Reply {
     fixture.open("begin", 0, Value::Integer(packet), LIMIT).await
 }
 
-/// What comes of the packets 0, 1 and so on, sent at once; of an error its status.
+/// The replies to the packets 0, 1 and so on, sent at once; for an error its status.
 fn replies(fixture: &FlowFixture, count: i64) -> Vec<Result<Option<Value>, u16>> {
     let replies = run(join_all((0..count).map(|packet| send(fixture, packet))));
     replies.into_iter().map(|reply| reply.map_err(|error| error.status())).collect()
@@ -37,7 +38,7 @@ fn numbers(numbers: impl IntoIterator<Item = i64>) -> Vec<Result<Option<Value>, 
 #[test]
 fn a_list_is_full_by_count_by_bytes_or_by_time() {
     assert_eq!(replies(&graph("count_max: 3", SIZE), 6), numbers([3; 6]));
-    // 16 bytes each.
+    // Each packet has 16 bytes.
     assert_eq!(replies(&graph("size_max: 1KiB", SIZE), 128), numbers([64; 128]));
     let soon = fixture(
         "- {kind: batch, name: b, wait_max: 1ms, ports: {out: [{name: next, port: in}]}}\n\
@@ -64,7 +65,7 @@ fn an_error_is_that_of_each() {
     assert_eq!(replies(&graph("count_max: 3", "kind: throw, status: 418"), 3), vec![Err(418); 3]);
 }
 
-/// Fails if one of the list is 3 or 13, and says so otherwise how many these are.
+/// Fails if the list contains 3 or 13; otherwise replies with the length of the list.
 const PICKY: &str = "kind: if, when: 'packet.exists(n, n % 10 == 3)', \
                      ports: {'out[0]': [{name: no, port: in}], 'out[1]': [{name: good, port: in}]}}
 - {kind: throw, name: no, status: 422}
@@ -75,10 +76,10 @@ fn halves_find_the_packets_at_which_a_list_fails() {
     let alone = replies(&graph("count_max: 16, halve_when: error.status == 422", PICKY), 16);
     let bad: Vec<usize> = (0..16).filter(|&at| alone[at] == Err(422)).collect();
     assert_eq!(bad, [3, 13]);
-    // 0 to 7 without 3: 4 to 7, 0 and 1, 2.
+    // 0 to 7 without 3 come in the lists 4 to 7, 0 and 1, and 2.
     assert_eq!(alone[..3], numbers([2, 2, 1]));
     assert_eq!(alone[4..8], numbers([4; 4]));
-    // Another error is none of single packets.
+    // An error for which `halve_when` is false goes to all packets.
     let whole = replies(&graph("count_max: 16, halve_when: error.status == 409", PICKY), 16);
     assert_eq!(whole, vec![Err(422); 16]);
 }
@@ -113,7 +114,7 @@ fn who_leaves_while_the_list_is_under_way_does_not_end_it() {
 
 #[test]
 fn one_list_is_under_way_at_a_time_unless_the_graph_says_more() {
-    // The first list waits in 'merge' of nobody: a second one shows whether it may begin.
+    // The first list waits in `sleep`; the second one shows whether it may begin meanwhile.
     for (concurrency, others) in [(1, true), (2, false)] {
         let fixture = graph(
             &format!("count_max: 1, concurrency: {concurrency}"),

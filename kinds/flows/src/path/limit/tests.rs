@@ -1,4 +1,4 @@
-//! The rules of this kind, its limits, and what is refused.
+//! The rules of `limit`, its limits, and what is refused.
 
 use std::thread;
 
@@ -32,7 +32,8 @@ fn a_bucket_gives_a_burst_and_then_the_rate() {
     assert_eq!(buckets.take("b", RATE, 9000), Ok(()));
 }
 
-/// In any span there are no more than the burst and what the rate gives, however packets come.
+/// In any span of time no more packets pass than the burst and the rate allow, however packets
+/// come.
 #[test]
 fn no_way_of_coming_gets_more_than_the_rate() {
     let mut random = fastrand::Rng::with_seed(3);
@@ -56,11 +57,11 @@ fn many_keys_neither_reset_a_limit_nor_take_more_memory() {
     for _ in 0..3 {
         assert!(buckets.take("mine", rate, now_ns).is_ok());
     }
-    // Others than the first nine share one bucket of three.
+    // All but the first nine keys share one bucket of three.
     let passed = (0..500).filter(|it| buckets.take(&format!("{it}"), rate, now_ns).is_ok());
     assert_eq!(passed.count(), 9 + 3);
     assert!(buckets.take("mine", rate, now_ns).is_err(), "it was not forgotten");
-    // Those at rest make room, and that gives nobody more.
+    // Keys at rest make room, and that gives nobody more packets.
     assert!(buckets.take("new", rate, now_ns + 100).is_ok());
     assert!(buckets.take("new", rate, now_ns + 100).is_ok());
     let due = buckets.0.lock().expect("nobody panicked");
@@ -130,7 +131,7 @@ fn so_many_are_under_way_at_once_and_who_is_refused_uses_nothing_of_the_rate() {
         assert_eq!(together, [200, 200, 429, 200]);
         let mut gone = Box::pin(fixture.open("begin", 0, Value::text("b"), LIMIT));
         assert!(futures_util::poll!(&mut gone).is_pending());
-        // Cancelled: its place is free, what it used of the rate is used.
+        // After a cancel, its place is free, but its part of the rate stays used.
         drop(gone);
         assert_eq!(statuses(&fixture, &["a", "a", "b", "b"]).await, [200, 429, 200, 429]);
     });

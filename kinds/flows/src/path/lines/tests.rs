@@ -1,4 +1,4 @@
-//! Lines keep their order, and who leaves one leaves nothing.
+//! Lines keep their order, and a packet that leaves a line leaves nothing behind.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -8,7 +8,7 @@ use futures_util::FutureExt;
 use super::*;
 use crate::testing::run;
 
-/// Whether it is inside.
+/// Whether the packet is inside.
 fn is_in(place: &mut InLine) -> bool {
     place.wait().now_or_never().is_some()
 }
@@ -34,7 +34,8 @@ fn who_leaves_the_line_frees_his_place_also_when_it_was_just_his_turn() {
     let lines = Arc::<Lines>::default();
     let mut places: Vec<_> = (0..4).map(|_| lines.enter("a", 1, 3).expect("room")).collect();
     assert!(lines.enter("a", 1, 3).is_none() && lines.enter("b", 1, 3).is_some());
-    // In the middle of the line; then one whose turn it is, and who never looked.
+    // Drops one in the middle of the line, then the one inside, and then the next, whose turn it is
+    // but which never looked.
     drop(places.remove(2));
     drop(places.remove(0));
     drop(places.remove(0));
@@ -51,7 +52,7 @@ fn so_many_are_inside_over_all_workers() {
         run(async {
             for round in 0..500 {
                 let mut place = lines.enter("a", 2, 100).expect("room");
-                // Some go away as they wait.
+                // Some leave while they wait.
                 if round % 7 == 0 && !is_in(&mut place) {
                     continue;
                 }

@@ -1,4 +1,4 @@
-//! Attempts, pauses, and who is worth another.
+//! Attempts, pauses, and which errors are worth another attempt.
 
 use sinew_flow::Value;
 

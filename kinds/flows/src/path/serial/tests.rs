@@ -1,4 +1,4 @@
-//! The rules of this kind, its limits, and what is refused.
+//! The rules of `serial`, its limits, and what is refused.
 
 use std::time::Duration;
 
@@ -47,7 +47,7 @@ fn packets_of_a_key_keep_their_order_and_those_of_others_overtake() {
         });
         flows.into_iter().collect::<FuturesUnordered<_>>().collect::<Vec<_>>().await
     });
-    // An error is an answer too: the next one goes on.
+    // An error is an answer too: the next packet goes on.
     let expected = [(3, true), (0, true), (1, false), (2, true), (4, true)];
     assert_eq!(ended, expected);
 }

@@ -1,4 +1,4 @@
-//! When a timer's flows are due, and the wait for it.
+//! When a timer's flows are due, and the wait for these times.
 
 use std::time::Duration;
 
@@ -9,11 +9,12 @@ use jiff::{SignedDuration, Timestamp, Zoned};
 use sinew_core::{Parameters, Refusal};
 use tokio::time::{Instant, sleep, sleep_until};
 
-/// Someone may set the clock on the wall while we wait for it: look at it so often.
+/// How often the time of day is read during a wait, because somebody may set the clock.
 const LOOK: Duration = Duration::from_secs(10);
-/// Times that were slept through are counted up to here.
+/// Missed times are counted up to here.
 const LOST_MAX: i64 = 10_000;
-/// A clock that is set back by less repeats no time; by more, it was wrong before, and counts anew.
+/// If the clock is set back by less than this, no time is repeated. If by more, the clock was wrong
+/// before, and times count from the new one.
 const SET_BACK_MAX: SignedDuration = SignedDuration::from_hours(3);
 
 /// When flows are due.
@@ -23,7 +24,7 @@ pub(super) enum Schedule {
 }
 
 impl Schedule {
-    /// What the parameters say; it has a time after `now`.
+    /// The schedule that the parameters give; it has a time after `now`.
     pub(super) fn new(
         parameters: &Parameters<'_>,
         now: Timestamp,
@@ -66,7 +67,7 @@ impl Schedule {
         }
     }
 
-    /// The first time of the clock on the wall after another; `None`: never.
+    /// The first time of day after another; `None` if there is none.
     pub(super) fn after(&self, time: Timestamp) -> Option<Timestamp> {
         match self {
             Schedule::Every(interval) => time.checked_add(*interval).ok(),
@@ -90,7 +91,7 @@ pub(super) struct Clock<'a> {
 }
 
 impl<'a> Clock<'a> {
-    /// From now on.
+    /// A clock that waits from now on.
     pub(super) fn new(schedule: &'a Schedule) -> Clock<'a> {
         let mut due = Instant::now();
         if let Schedule::Every(interval) = schedule {
@@ -99,8 +100,8 @@ impl<'a> Clock<'a> {
         Clock { schedule, due, last: Timestamp::now() }
     }
 
-    /// Waits for the next time; which it was, and how many went by unseen before it. May be dropped
-    /// and called again without losing one.
+    /// Waits for the next time; returns it, and how many were missed before it. The future may be
+    /// dropped and `next` called again without losing a time.
     pub(super) async fn next(&mut self) -> (Timestamp, i64) {
         if let Schedule::Every(interval) = self.schedule {
             sleep_until(self.due).await;
@@ -130,16 +131,16 @@ fn whole(late: Duration, interval: Duration) -> i64 {
     i64::try_from(times).unwrap_or(LOST_MAX).min(LOST_MAX)
 }
 
-/// What a look at the clock on the wall finds.
+/// What a look at the time of day finds.
 #[derive(Debug, PartialEq)]
 enum Due {
-    /// This time has come, and so many before it.
+    /// This time has come, and this many before it.
     Now(Timestamp, i64),
-    /// Not before so long.
+    /// Nothing is due before this long.
     In(Duration),
 }
 
-/// What is due `now`, when `last` was the time before.
+/// What is due `now`, if `last` was the time before.
 fn due(schedule: &Schedule, last: Timestamp, now: Timestamp) -> Due {
     let Some(mut time) = schedule.after(last) else { return Due::In(LOOK) };
     if time > now {
@@ -175,9 +176,9 @@ mod tests {
     fn the_last_time_that_has_come_is_taken_and_those_before_it_are_counted() {
         let (new_year, jumped) = ("2026-01-01T00:00:00Z", "1970-01-01T00:00:00Z");
         for (pattern, last, now, expected) in [
-            // It has not come yet.
+            // The time has not come yet.
             ("30 6 * * *", new_year, "2026-01-01T06:00:00Z", Due::In(Duration::from_secs(1800))),
-            // Some were slept through.
+            // Some times were missed.
             (
                 "*/10 * * * *",
                 new_year,
@@ -186,7 +187,7 @@ mod tests {
             ),
             // A clock that jumps far costs a bounded count.
             ("* * * * * *", jumped, new_year, Due::Now(at(new_year), LOST_MAX)),
-            // One that is set back a little repeats nothing.
+            // A clock that is set back a little repeats nothing.
             (
                 "0 * * * *",
                 "2026-01-01T01:00:00Z",

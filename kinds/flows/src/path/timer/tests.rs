@@ -1,4 +1,4 @@
-//! What comes due, and what becomes of it; and timers that are refused.
+//! Times that come due, and what becomes of them; and timers that are refused.
 
 use std::path::Path;
 use std::time::Duration;
@@ -32,7 +32,7 @@ fn timer(overlap: &str, next: &str) -> (Timer, FlowFixture) {
     (timer, fixture(&graph(", interval: 1s", next)))
 }
 
-/// Under way, waiting and left out, when three times have come and no flow has ended.
+/// How many are under way, waiting and left out after three times have come and no flow has ended.
 fn after_three(overlap: &str) -> (usize, usize, i64) {
     let (timer, fixture) = timer(overlap, "sleep, duration: 60s");
     let mut turns = Turns::new(&timer, fixture.outlet("timer"));

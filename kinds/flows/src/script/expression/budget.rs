@@ -1,16 +1,17 @@
-//! What an evaluation may cost, on the thread that evaluates: functions of CEL see nothing but
-//! their arguments.
+//! What an evaluation may cost. It is kept in variables of the thread that evaluates, because
+//! functions of CEL see only their arguments.
 //!
-//! CEL always ends, but an end may be far: `l.map(a, l.map(b, l.map(c, 0)))` has a thousand million
-//! steps with a list of a thousand, and `[t].map(a, a + a).map(b, b + b)` doubles a text each time.
-//! So everything that is looked at has a price, and an evaluation has [`WORK_MAX`] to spend, or
-//! what is left to its flow.
+//! An expression of CEL always ends, but it may take very long: `l.map(a, l.map(b, l.map(c, 0)))`
+//! has a thousand million steps with a list of a thousand, and `[t].map(a, a + a).map(b, b + b)`
+//! doubles a text each time. So everything that is looked at has a price, and an evaluation may
+//! spend [`WORK_MAX`], or what is left to its flow if that is less.
 
 use std::cell::Cell;
 
 /// Most work of one evaluation: values and parts of 16 bytes of text that it looks at, and what its
-/// signs and functions cost, in units of 100 ns at most. Nobody can interrupt one, so this is also
-/// the longest that one keeps its worker: ten milliseconds. Past it the evaluation is an error.
+/// operators and functions cost, in units of 100 ns at most. An evaluation cannot be interrupted,
+/// so this is also the longest that it keeps its worker: ten milliseconds. One that costs more is
+/// an error.
 pub(crate) const WORK_MAX: u64 = 100_000;
 
 thread_local! {
@@ -20,9 +21,9 @@ thread_local! {
 
 /// One evaluation's work.
 pub(super) struct Work {
-    /// What its flow had.
+    /// The work that its flow had left.
     of_flow: u64,
-    /// What it may look at.
+    /// The most that it may spend on what it looks at.
     own: u64,
 }
 
@@ -35,8 +36,8 @@ impl Work {
         Work { of_flow, own }
     }
 
-    /// How much it has spent, more than the flow had if that was too little; and whether it was cut
-    /// short.
+    /// How much it has spent, and whether it was cut short. If the flow had too little, the first
+    /// is more than the flow had.
     pub(super) fn end(self) -> (u64, bool) {
         let (left, of_flow) = (LEFT.get(), LEFT_TO_FLOW.get());
         let made = self.of_flow - of_flow;
@@ -46,15 +47,16 @@ impl Work {
     }
 }
 
-/// Takes the price of something; `false` if it is too high, and then nothing is left at all.
+/// Charges the price of something; `false` if it is too high, and then nothing is left.
 pub(super) fn charge(price: u64) -> bool {
     let left = LEFT.get().saturating_sub(price);
     LEFT.set(left);
     left > 0
 }
 
-/// Takes the price of what is made of a packet, such as the value of its body; `false` as there.
-/// What one evaluation may look at says nothing of it, for whoever looks next has it for nothing.
+/// Charges the price of what is made of a packet, such as the value of its body; `false` as for
+/// `charge`. It does not count as what the evaluation looks at, because the next one gets the same
+/// value for nothing.
 pub(super) fn make(price: u64) -> bool {
     let left = LEFT_TO_FLOW.get().saturating_sub(price);
     LEFT_TO_FLOW.set(left);

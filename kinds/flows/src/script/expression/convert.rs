@@ -26,7 +26,7 @@ pub(crate) fn weight(value: &Value) -> u64 {
     }
 }
 
-/// The same of a value of CEL.
+/// The same for a value of CEL.
 pub(super) fn cel_weight(value: &dyn Val) -> u64 {
     1 + if let Some(text) = value.downcast_ref::<CelString<'_>>() {
         text.inner().len() as u64 / BYTES_PER_UNIT
@@ -43,7 +43,8 @@ pub(super) fn cel_weight(value: &dyn Val) -> u64 {
     }
 }
 
-/// Whether it is bytes to come, or has some in it: they pass once, and CEL has no word for them.
+/// Whether it is a stream, or has one in it: a stream can be read only once, and CEL has no type
+/// for it.
 pub(super) fn is_to_come(value: &Value) -> bool {
     match value {
         Value::Stream(_) => true,
@@ -62,8 +63,8 @@ pub(super) fn look(value: &Value) -> Box<dyn Val + '_> {
     }
 }
 
-/// A value as CEL sees it, copied. A document must have been resolved, and is nothing otherwise; so
-/// are bytes to come, which [`is_to_come`] finds before.
+/// A value as CEL sees it, copied. A document must have been resolved; otherwise it becomes null.
+/// So do streams, which [`is_to_come`] finds before.
 pub(super) fn to_cel(value: &Value) -> Box<dyn Val> {
     match value {
         Value::Null | Value::Document(_) | Value::Stream(_) => Box::new(CelNull),
@@ -83,8 +84,8 @@ pub(super) fn to_cel(value: &Value) -> Box<dyn Val> {
     }
 }
 
-/// A value of CEL as flows have it. What an expression puts into a mapping has no order there, so
-/// that it gets the order of its keys. The error says what has no counterpart.
+/// A value of CEL as a value of flows. The entries of a mapping of CEL have no order, so they are
+/// sorted by their keys. The error says what has no counterpart.
 pub(super) fn from_cel(value: &dyn Val) -> Result<Value, String> {
     Ok(if let Some(value) = value.downcast_ref::<CelBool>() {
         Value::Bool(*value.inner())
@@ -120,7 +121,7 @@ pub(super) fn from_cel(value: &dyn Val) -> Result<Value, String> {
     })
 }
 
-/// Keys of flows are texts.
+/// Keys in values of flows are texts.
 fn key_text(key: &CelMapKey<'_>) -> String {
     match key {
         CelMapKey::Bool(key) => key.inner().to_string(),

@@ -1,7 +1,7 @@
 //! The functions of expressions.
 //!
-//! The compiler puts `@each` around what is gone through, with the price of a step, and `@weigh`
-//! around what a step looks at.
+//! The compiler puts `@each` around what a loop goes through, with the price of a step, and
+//! `@weigh` around what a step looks at.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -20,31 +20,33 @@ use super::types::{
 use super::value::{CowVal, Val};
 use crate::script::library::{Argument, LIBRARY};
 
-/// Largest compiled pattern that stands in the spec, in bytes.
+/// Largest compiled size of a pattern that is written in the spec, in bytes.
 const OWN_PATTERN_SIZE_MAX: usize = 1 << 20;
-/// What it costs to compile a pattern that is worked out.
+/// What it costs to compile a pattern at run time.
 const PATTERN_WORK: u64 = 10_000;
-/// Longest such pattern, in bytes.
+/// Longest pattern that is not written in the spec, in bytes.
 const PATTERN_LEN_MAX: usize = 1_000;
-/// Sizes that such a pattern is compiled to, in bytes: the first that it fits into says what it
-/// costs to look at text with it, for the worst ones look at each byte with all that they have.
+/// Sizes that such a pattern is compiled to, in bytes. The first size that it fits into decides
+/// what a search with it costs, because the worst patterns look at each byte with all that they
+/// have.
 const PATTERN_SIZES: [usize; 3] = [4 << 10, 32 << 10, 256 << 10];
-/// So many bytes of a compiled pattern cost as much, for each byte of text, as one value.
+/// For each byte of text, so many bytes of a compiled pattern cost as much as one value.
 const PATTERN_SIZE_PER_UNIT: usize = 512;
-/// Most patterns that a thread keeps compiled, of the spec and of those that are worked out.
+/// Most compiled patterns of the spec that a thread keeps, and most of the other ones.
 const PATTERNS_MAX: usize = 64;
 
-/// Goes through something.
+/// Charges for a loop over something.
 pub(super) const EACH: &str = "@each";
-/// Looks at something.
+/// Charges for looking at something.
 pub(super) const WEIGH: &str = "@weigh";
-/// Looks for a pattern that does not stand in the spec.
+/// Searches with a pattern that is not written in the spec.
 pub(super) const MATCHES_ANY: &str = "@matches";
-/// Calls a function of the table that Lua has too, by its place there.
+/// Calls a function that Lua has too, by its place in their table.
 pub(super) const SHARED: &str = "@shared";
 
-/// The functions that an expression may call, by name; operators and macros are none. `replace`,
-/// `join` and `split` are our own: the library's first make what is asked for, whatever it costs.
+/// The functions that an expression may call, by name; operators and macros are not among them.
+/// `replace`, `join` and `split` are our own: those of the CEL library make the result first,
+/// whatever it costs.
 pub(super) const FUNCTIONS: &str = "\
     size contains startsWith endsWith matches string int uint double bool bytes type dyn of \
     none ofNonZeroValue hasValue value or orValue charAt indexOf lastIndexOf join lowerAscii \
@@ -53,14 +55,15 @@ pub(super) const FUNCTIONS: &str = "\
     bitShiftRight";
 
 thread_local! {
-    /// The language, made once for each worker: it is asked for with every evaluation.
+    /// The language, made once for each worker: every evaluation needs it.
     pub(super) static LANGUAGE: Arc<Env> = Arc::new(language());
-    /// Compiled patterns by their text: those that are worked out, and those of the spec. Shared: a
-    /// copy of one would search with memory of its own, made anew for each text.
+    /// Compiled patterns by their text: first those that are not of the spec, then those of the
+    /// spec. They are shared, because a copy of one would allocate its memory for a search anew for
+    /// each text.
     static PATTERNS: RefCell<[HashMap<String, Rc<Pattern>>; 2]> = RefCell::default();
 }
 
-/// A pattern, and what it costs to look at a byte of text with it.
+/// A pattern, and what a search with it costs for each byte of text.
 struct Pattern {
     regex: Regex,
     work_per_byte: u64,
@@ -102,7 +105,7 @@ fn declare(env: &mut Env) -> Result<(), cel::DeclarationError> {
     env.add_member_overload("@split", "text.split_n", text(), counted, split)
 }
 
-/// The name under which the language knows a function of ours.
+/// The name under which the language knows our own version of a function.
 pub(super) fn own_name(name: &str) -> Option<&'static str> {
     match name {
         "join" => Some("@join"),
@@ -130,7 +133,7 @@ fn weigh<'b, 'v>(mut arguments: Arguments<'b, 'v>) -> Answer<'b, 'v> {
     Ok(value)
 }
 
-/// A function of the table; the first argument is its place.
+/// Calls a function of the table; the first argument is its place there.
 fn shared<'b, 'v>(arguments: Arguments<'b, 'v>) -> Answer<'b, 'v> {
     let at = arguments[0].downcast_ref::<CelInt>().map_or(0, |at| *at.inner() as usize);
     let row = &LIBRARY[at];
@@ -160,14 +163,14 @@ fn text<'b>(value: &'b (dyn Val + '_), function: &str) -> Result<&'b str, Execut
     text.ok_or_else(|| ExecutionError::function_error(function, "takes texts"))
 }
 
-/// With a pattern of the spec: what it looks at, its variable has paid for.
+/// `matches` with a pattern of the spec. The text was charged for when its variable was looked up.
 fn matches<'b, 'v>(arguments: Arguments<'b, 'v>) -> Answer<'b, 'v> {
     matches_with(&arguments, true, |pattern| {
         Ok(Pattern { regex: own_pattern(pattern)?, work_per_byte: 0 })
     })
 }
 
-/// With any pattern: it may come with the packet, and be made to take long.
+/// `matches` with any pattern, which may come with the packet and be made to take long.
 fn matches_any<'b, 'v>(arguments: Arguments<'b, 'v>) -> Answer<'b, 'v> {
     matches_with(&arguments, false, any_pattern)
 }
@@ -184,7 +187,7 @@ fn matches_with<'b, 'v>(
     Ok(CowVal::owned(CelBool::from(kept.regex.is_match(subject))))
 }
 
-/// A compiled pattern of those that this thread keeps; `compile` makes one that is not there.
+/// A compiled pattern of those that this thread keeps; `compile` makes it if it is not there.
 fn kept(
     pattern: &str,
     is_own: bool,
@@ -207,7 +210,7 @@ fn kept(
     Ok(compiled)
 }
 
-/// Compiles a pattern that stands in the spec.
+/// Compiles a pattern that is written in the spec.
 pub(super) fn own_pattern(pattern: &str) -> Result<Regex, String> {
     compiled(pattern, OWN_PATTERN_SIZE_MAX)
 }
@@ -272,7 +275,7 @@ fn split<'b, 'v>(arguments: Arguments<'b, 'v>) -> Answer<'b, 'v> {
     Ok(CowVal::owned(CelList::from(parts.collect::<Vec<Box<dyn Val>>>())))
 }
 
-/// The signs of a text, each by itself; the last of `parts_max` is the rest.
+/// The characters of a text, each by itself; the last of `parts_max` is the rest.
 fn signs(text: &str, parts_max: usize) -> Vec<&str> {
     let (mut parts, mut rest) = (Vec::new(), text);
     while let Some(sign) = rest.chars().next()
@@ -288,7 +291,7 @@ fn signs(text: &str, parts_max: usize) -> Vec<&str> {
     parts
 }
 
-/// How often something is done at most; a negative number, or none, means always.
+/// How often something is done at most; a negative number, or none, means without a limit.
 fn count(arguments: &Arguments<'_, '_>, at: usize) -> usize {
     let count = arguments.get(at).and_then(|count| count.downcast_ref::<CelInt>());
     count.and_then(|count| usize::try_from(*count.inner()).ok()).unwrap_or(usize::MAX)

@@ -1,4 +1,4 @@
-//! Ways into variables: `packet.user.name`, `values.count`, `flow.id`.
+//! Paths into variables: `packet.user.name`, `values.count`, `flow.id`.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -13,7 +13,7 @@ use super::convert::{is_to_come, look, to_cel, weight};
 use super::types::{CelBool, CelOptional};
 use super::value::{CowVal, Val};
 
-/// A way into a variable.
+/// A path into a variable.
 #[derive(Debug)]
 pub(super) struct Path {
     pub(super) root: Root,
@@ -41,7 +41,7 @@ pub(super) enum StepIn {
     Element(usize),
 }
 
-/// What is asked of the end of a path.
+/// What is wanted of the value at the end of a path.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Want {
     /// The value; without one, an error.
@@ -50,14 +50,14 @@ pub(super) enum Want {
     Presence,
     /// The value if there is one: `packet.?a`.
     Optional,
-    /// How much it holds: `size(packet.a)`. The interpreter would look at all of it.
+    /// Its size: `size(packet.a)`. The interpreter would look at all of the value.
     Size,
 }
 
-/// The status of what whoever asked did wrong.
+/// The status of an error that the client has made.
 const BAD_REQUEST: u16 = 400;
 
-/// Takes the price of something that is made.
+/// Charges the price of something that is made.
 pub(super) type Pay<'a> = &'a dyn Fn(u64) -> Result<(), Gap>;
 
 /// Why a path leads to no value.
@@ -65,16 +65,16 @@ pub(super) type Pay<'a> = &'a dyn Fn(u64) -> Result<(), Gap>;
 pub(super) enum Gap {
     /// Nothing is there; the text says where.
     Absent(String),
-    /// Nothing is there in what whoever asked has sent; also the part that he left out.
+    /// Nothing is there in what the client has sent; with the part that the client left out.
     Unsent(String, String),
-    /// What is there cannot be had: a body that is no JSON.
+    /// What is there cannot be decoded, such as a body that is not JSON.
     Broken(Error),
-    /// The expression has done too much already.
+    /// The expression has cost too much already.
     Stopped,
 }
 
 impl Gap {
-    /// As the error of an expression, made by `failed` of a text.
+    /// The gap as the error of an expression; `failed` makes an error of a text.
     pub(super) fn into_error(self, failed: impl Fn(String) -> Error) -> Error {
         match self {
             Gap::Absent(text) => failed(text),
@@ -120,7 +120,7 @@ impl Path {
         }
     }
 
-    /// The value at its end; `pay` is asked for the price of what has to be made for it.
+    /// The value at its end; `pay` is called with the price of what has to be made for it.
     pub(super) fn find<'a>(
         &self,
         start: Option<Cow<'a, Value>>,
@@ -150,7 +150,7 @@ impl Path {
         Ok(at)
     }
 
-    /// The path ends after `steps` of its steps.
+    /// The text of an error: there is no value after `steps` of its steps.
     #[cold]
     fn missing(&self, steps: usize, why: &str) -> String {
         let steps = self.steps[..steps].to_vec();
@@ -158,7 +158,7 @@ impl Path {
         format!("{way}: {why}; has({way}) says whether there is")
     }
 
-    /// A part by its steps alone, as whoever asked knows it.
+    /// A part by its steps alone, as the client knows it.
     #[cold]
     fn part_name(&self, steps: usize) -> String {
         let mut name = String::new();
@@ -194,12 +194,12 @@ fn part<'a>(value: &'a Value, step: &StepIn, pay: Pay<'_>) -> Result<Option<Cow<
     })
 }
 
-/// Pays for what is made of a packet while an expression is evaluated.
+/// Charges for what is made of a packet while an expression is evaluated.
 fn pay(price: u64) -> Result<(), Gap> {
     if make(price) { Ok(()) } else { Err(Gap::Stopped) }
 }
 
-/// A path while an expression is evaluated. It is followed when it is asked for, and once.
+/// A path while an expression is evaluated. It is followed once, when its value is first needed.
 pub(super) struct Lookup<'a> {
     path: &'a Path,
     start: Option<Cow<'a, Value>>,
@@ -208,7 +208,7 @@ pub(super) struct Lookup<'a> {
 
 struct Found<'a> {
     value: Cow<'a, Value>,
-    /// What the interpreter sees, unless it is cheap to make.
+    /// What the interpreter sees; `None` if that is cheap to make.
     seen: Option<Box<dyn Val>>,
     weight: u64,
 }
@@ -218,7 +218,7 @@ impl<'a> Lookup<'a> {
         Lookup { path, start: path.start(scope), found: OnceLock::new() }
     }
 
-    /// Why there is no value, once somebody asked for it.
+    /// Why there is no value, after it was asked for.
     pub(super) fn gap(&self) -> Option<Gap> {
         self.found.get()?.as_ref().err().cloned()
     }
@@ -262,7 +262,7 @@ impl<'a> Lookup<'a> {
         }
         let weight = weight(&value);
         let heavy = matches!(*value, Value::List(_) | Value::Map(_));
-        // What is made of it must have been paid for.
+        // The copy for the interpreter is charged for before it is made.
         if heavy && !charge(weight) {
             return Err(Gap::Stopped);
         }
@@ -288,7 +288,7 @@ impl<'a> Lookup<'a> {
         Ok(size as i64)
     }
 
-    /// What is there cannot be had so.
+    /// The value cannot be used in this way.
     #[cold]
     fn refused(&self, why: &str) -> Gap {
         Gap::Broken(Error::new(format_args!("expression: {}: {why}", self.path)))
@@ -296,7 +296,7 @@ impl<'a> Lookup<'a> {
 }
 
 impl Found<'_> {
-    /// What the interpreter sees; each look has its price.
+    /// What the interpreter sees; each look is charged for.
     fn show<'b>(&'b self) -> Option<CowVal<'b, 'b>> {
         if !charge(self.weight) {
             return None;

@@ -1,5 +1,5 @@
-//! What becomes of an expression's tree before it runs: ways into variables become look-ups, the
-//! environment becomes texts, what could cost much gets a price, and what nobody offers is refused.
+//! Rewrites an expression's tree before it runs: paths into variables become look-ups, the
+//! environment becomes texts, what could cost much gets a price, and unknown names are refused.
 
 use sinew_control::outside;
 use sinew_core::Refusal;
@@ -16,21 +16,22 @@ use crate::script::library::{self, LIBRARY, LibraryRow};
 const MESSAGE_MAX: usize = 300;
 /// Names that stand for types.
 const TYPES: &str = "bool bytes double dyn int list map null_type string type uint optional_type";
-/// Names that functions stand behind: `math.abs(x)`.
+/// Names that come before functions: `math.abs(x)`.
 const NAMESPACES: &[&str] = &["optional", "math"];
 
-/// What the interpreter takes for these, in units of work; measured with `cargo bench -p
-/// sinew-flows --bench work`. A way into a variable, a part, a literal:
+/// What the interpreter takes for the parts of an expression, in units of work; measured with
+/// `cargo bench -p sinew-flows --bench work`. This is for a path into a variable, a part, a
+/// literal.
 const LOOK: u64 = 1;
 /// A variable of a loop, which is weighed.
 const WEIGHED: u64 = 3;
-/// A sign such as '+'; a comparison makes the text of its error first.
+/// An operator such as '+'; a comparison makes the text of its error first.
 const SIGN: u64 = 3;
 /// A function, which is looked for by its name.
 const FUNCTION: u64 = 5;
 /// A list or a mapping, and the same for each of its elements.
 const ELEMENT: u64 = 2;
-/// A step of a loop: its variables are set, its condition looked at.
+/// A step of a loop: its variables are set and its condition is checked.
 const STEP: u64 = 4;
 
 /// Rewrites a tree; the paths are those of its identifiers `@0`, `@1`...
@@ -54,18 +55,19 @@ struct Rewriter<'a> {
     paths: Vec<Path>,
     /// The variables of the loops around.
     bound: Vec<String>,
-    /// Whether it calls what gives another value each time.
+    /// Whether it calls a function that gives another value each time.
     changes: bool,
 }
 
-/// The beginning of a way: a variable of ours, and what is asked of its end.
+/// A path as it is written: a name, the steps from there, and what is wanted of its end.
 struct Way<'t> {
     name: &'t str,
     steps: Vec<StepIn>,
     want: Want,
 }
 
-/// What it costs to evaluate it once, without the steps of loops, which pay for themselves.
+/// What it costs to evaluate an expression once, without the steps of loops, which are charged when
+/// they run.
 type Price = Result<u64, Refusal>;
 
 impl Rewriter<'_> {
@@ -192,7 +194,7 @@ impl Rewriter<'_> {
         for argument in &mut call.args {
             let is_sum_of_sums = is_sum && adds(argument);
             price += self.expression(argument, depth + 1)?;
-            // Each sum copies the one before: what comes of it is looked at once more.
+            // Each sum copies the one before, so the result of that one is charged for once more.
             if is_sum_of_sums {
                 wrap(argument, WEIGH, None);
                 price += WEIGHED;
@@ -201,7 +203,7 @@ impl Rewriter<'_> {
         Ok(price)
     }
 
-    /// Whether the pattern of `matches` stands in the spec; then it must be one.
+    /// Whether the pattern of `matches` is written in the spec; then it must be valid.
     fn has_own_pattern(&self, call: &CallExpr) -> Result<bool, Refusal> {
         let Some(Expr::Literal(LiteralValue::String(pattern))) = call.args.last().map(|a| &a.expr)
         else {
@@ -213,7 +215,7 @@ impl Rewriter<'_> {
         })
     }
 
-    /// What stands instead of a variable; `None` if it is a name of the language.
+    /// The expression that replaces a variable; `None` if it is a name of the language.
     fn variable(&mut self, way: &Way<'_>) -> Result<Option<Expr>, Refusal> {
         let mut steps = way.steps.clone();
         let root = match way.name {
@@ -256,7 +258,7 @@ impl Rewriter<'_> {
         self.refusal(name, format!("there is no variable '{name}'"), help)
     }
 
-    /// A variable of the process's environment, as a text that stands in the expression.
+    /// A variable of the process's environment, as a literal text in the expression.
     fn environment(&self, name: &str, way: &Way<'_>, whole: bool) -> Result<Expr, Refusal> {
         let value = outside::variable(name).map_err(|why| self.told(name, &why))?;
         if !whole {
@@ -273,7 +275,7 @@ impl Rewriter<'_> {
             (Want::Presence, value) => {
                 Ok(Expr::Literal(LiteralValue::Boolean(CelBool::from(value.is_some()))))
             }
-            // Only what a packet brings is asked for its size.
+            // `Size` does not occur here: only paths into what a packet brings ask for it.
             (Want::Value | Want::Size, Some(text)) => Ok(literal(text)),
             (Want::Optional, Some(text)) => {
                 Ok(optional("of", vec![IdedExpr { id: 0, expr: literal(text) }]))
@@ -287,7 +289,7 @@ impl Rewriter<'_> {
         }
     }
 
-    /// The contents of a file, as a text that stands in the expression.
+    /// The contents of a file, as a literal text in the expression.
     fn file(&self, steps: &[StepIn], want: Want) -> Result<Expr, Refusal> {
         let ([StepIn::Field(path)], Want::Value) = (steps, want) else {
             let message = "'file' takes one path, in brackets";
@@ -305,13 +307,13 @@ impl Rewriter<'_> {
         Ok(Expr::Literal(LiteralValue::String(text.into())))
     }
 
-    /// Why there is no value, then `; ` and what to do.
+    /// A refusal by a text that says why there is no value, then `; ` and what to do.
     fn told(&self, word: &str, why: &str) -> Refusal {
         let (message, help) = why.split_once("; ").unwrap_or((why, ""));
         self.refusal(word, message, help)
     }
 
-    /// Whether a way begins in what a packet brings, and not in the environment or a file.
+    /// Whether a path begins in what a packet brings, and not in the environment or a file.
     fn is_of_packet(&self, way: &Way<'_>) -> bool {
         let is_known = matches!(way.name, "packet" | "values") || self.also.contains(&way.name);
         is_known && !self.is_bound(way.name)
@@ -321,8 +323,8 @@ impl Rewriter<'_> {
         name.starts_with('@') || self.bound.iter().any(|bound| bound == name)
     }
 
-    /// Whether this is a variable of a loop, or a part of one by its fields. What a loop gathers is
-    /// none: it cannot be named.
+    /// Whether this is a variable of a loop, or a part of one by its fields. The variable in which
+    /// a loop gathers its result is not one: it cannot be named.
     fn is_of_loop(&self, expression: &IdedExpr) -> bool {
         match &expression.expr {
             Expr::Ident(name) => !name.starts_with('@') && self.is_bound(name),
@@ -331,7 +333,7 @@ impl Rewriter<'_> {
         }
     }
 
-    /// A refusal at the first place where a word stands in the text.
+    /// A refusal at the first place of a word in the text.
     fn refusal(&self, word: &str, message: impl Into<String>, help: impl Into<String>) -> Refusal {
         let is_name =
             |byte: Option<&u8>| byte.is_some_and(|b| b.is_ascii_alphanumeric() || *b == b'_');
@@ -346,7 +348,7 @@ impl Rewriter<'_> {
     }
 }
 
-/// The way that an expression is, if it is one: an identifier, or parts of one by constant names.
+/// The path that an expression is, if it is one: an identifier, or parts of one by constant names.
 fn way(expression: &IdedExpr) -> Option<Way<'_>> {
     match &expression.expr {
         Expr::Ident(name) => Some(Way { name, steps: Vec::new(), want: Want::Value }),
@@ -381,7 +383,7 @@ fn way(expression: &IdedExpr) -> Option<Way<'_>> {
     }
 }
 
-/// The way whose size an expression is, if it is one: `size(packet.a)` or `packet.a.size()`.
+/// The path whose size an expression is, if it is a size: `size(packet.a)` or `packet.a.size()`.
 fn sized(expression: &IdedExpr) -> Option<Way<'_>> {
     let Expr::Call(call) = &expression.expr else { return None };
     let of = match (&call.target, call.args.as_slice()) {

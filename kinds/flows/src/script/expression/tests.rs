@@ -106,7 +106,7 @@ fn functions_of_the_table_are_called_checked_and_paid_for() {
         json("true")
     );
     assert_eq!(compiled("hash('sha256', 'abc')").constant(), Some(&Value::text(digest)));
-    // What changes is never worked out beforehand.
+    // A value that changes is never evaluated beforehand.
     for text in ["now()", "uuid()", "[1].map(x, random())", "time.format(now())"] {
         assert_eq!(compiled(text).constant(), None, "{text}");
     }
@@ -185,7 +185,7 @@ fn what_is_not_there_is_an_error_that_says_where() {
     assert!(text.contains("values.count: the flow has no such value"), "{text}");
     let text = error("packet.user.name + 1", &user());
     assert!(text.contains("expression 'packet.user.name + 1'"), "{text}");
-    // An error that does not matter is none.
+    // An error that does not change the value is ignored.
     assert_eq!(value("packet.nothing == 1 || true", &user()), Value::Bool(true));
 }
 
@@ -277,7 +277,7 @@ fn what_takes_too_much_work_is_stopped() {
         let message = error(text, packet);
         assert!(message.contains("looks at more than"), "{text}: {message}");
     }
-    // An error that is swallowed is no way around it.
+    // An expression that ignores the error does not get around the limit.
     let message = error("packet.all(a, packet.all(b, a + b >= 0)) || true", &thousand);
     assert!(message.contains(&WORK_MAX.to_string()), "{message}");
     assert_eq!(value("packet.map(a, a * 2).size()", &thousand), Value::Integer(1000));
@@ -302,7 +302,7 @@ fn a_pattern_that_comes_with_the_packet_has_its_price() {
         let message = error(text, &packet(pattern, len));
         assert!(message.contains(said), "{pattern}: {message}");
     }
-    // One that stands in the spec is the author's: its text is paid for once, as it is looked up.
+    // A pattern in the spec is the author's: the text is charged for once, when it is looked up.
     let own = r"packet.t.matches('(x+x+)+y|\\w{3}\\d')";
     assert_eq!(value(own, &packet("", 200_000)), Value::Bool(false));
 }
@@ -351,7 +351,7 @@ const SIGNS: &str = "\
     .all(~x~has(~size(~.split('')~.replace('', 'yy')~.matches('a*')~optional.of(~.orValue(~\
     math.abs(~type(~int(~string(~é~\\~\n~`~@~//~.substring(1)~values.a~flow.id";
 
-/// Signs put together at random: each is refused with a reason, or has a value or an error.
+/// Signs put together at random: each text is refused with a reason, or has a value or an error.
 #[test]
 fn any_text_is_refused_or_evaluated() {
     let packet = json(r#"{"a": [{"a": 1}, "é", null, 2.5, -9223372036854775808]}"#);

@@ -1,4 +1,4 @@
-//! `html`: a template that makes a page. What its expressions give is shown as text.
+//! `html`: a template that makes a page. The values of its expressions are shown as text.
 
 use sinew_core::Made;
 use sinew_flow::{Flow, Step, Value};

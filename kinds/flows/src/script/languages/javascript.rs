@@ -1,10 +1,10 @@
 //! `javascript`: the body of a function in JavaScript (ES2023), which sees `packet`, `values`,
 //! `env` and `flow`.
 //!
-//! A state for each node and worker, whose objects nobody can change. A script has neither files
-//! nor processes, makes no other code, and has three limits: time, instructions and memory. One
-//! that goes past a limit is stopped, also inside `try`, and its state is thrown away. It runs in
-//! one go: other flows of its worker wait.
+//! Each node has a state in each worker, whose objects no script can change. A script has neither
+//! files nor processes, and cannot compile other code. It has three limits: time, instructions and
+//! memory. A script that exceeds a limit is stopped, even inside `try`, and its state is thrown
+//! away. A script runs without a pause: other flows of its worker wait.
 
 mod budget;
 mod convert;
@@ -32,17 +32,17 @@ use super::origin::ScriptLines;
 use super::{Limits, Script, code, made};
 use crate::script::line_start;
 
-/// Most stack of a script, of the 2 MiB of its worker's.
+/// Most stack of a script, out of the 2 MiB of its worker.
 const STACK_SIZE: usize = 512 << 10;
-/// What a call costs beside what it runs, in work of the flow.
+/// What a call costs beside the code that it runs, in units of work.
 const CALL: u64 = 20;
-/// What stands around the code; the first of it on its first line.
+/// The text around the code; the opening is on the first line of the code.
 const OPENING: &str = "(function (packet, values, env, flow) { \"use strict\"; ";
 const CLOSING: &str = "\n})";
 /// What the engine says when it has no memory left.
 const NO_MEMORY: &str = "out of memory";
 
-/// What a script may know of the engine's own.
+/// The built-in objects of the engine that a script may use.
 type Intrinsics = (
     intrinsic::Date,
     intrinsic::Eval,
@@ -62,11 +62,11 @@ struct Snippet {
     state: RefCell<Option<State>>,
 }
 
-/// What runs the code. What is saved goes before the engine that it is of.
+/// Runs the code. The saved functions come first, so that they are dropped before their engine.
 struct State {
     /// The compiled code.
     body: Persistent<Function<'static>>,
-    /// Calls it.
+    /// Calls the code.
     run: Persistent<Function<'static>>,
     /// Gives bytes as text.
     latin: Persistent<Function<'static>>,
@@ -74,7 +74,7 @@ struct State {
     runtime: Runtime,
     current: Rc<Current>,
     converter: JsConverter,
-    /// Whether the code has the word; without it, it cannot ask for what the word stands for.
+    /// Whether the code has this word; without the word it cannot use what the word stands for.
     uses_packet: bool,
 }
 
@@ -83,7 +83,7 @@ struct State {
 struct Current {
     values: RefCell<Option<FlowValues>>,
     request: RefCell<Option<Arc<dyn Document>>>,
-    /// The last error of a flow that came through, such as a malformed body.
+    /// The last error of a flow that passed through the script, such as a malformed body.
     failed: RefCell<Option<Error>>,
 }
 
@@ -115,7 +115,8 @@ impl Snippet {
             None => State::new(&self.code, &self.limits).map_err(|(_, reason)| failed(&reason))?,
         };
         let result = state.call(flow, packet, &self.origin);
-        // One that met a limit, or has promises that wait, may hold anything.
+        // A state that met a limit, or has promises that wait, may hold anything, so it is not
+        // kept.
         let is_whole = state.converter.0.stopped().is_none() && !state.runtime.is_job_pending();
         if is_whole && !matches!(&result, Err(Failure::Memory)) {
             *self.state.borrow_mut() = Some(state);
@@ -257,7 +258,7 @@ fn thrown(error: &CaughtError<'_>) -> (usize, String) {
 enum Failure {
     Stopped(ScriptStop),
     Memory,
-    /// What the code threw, and as which error.
+    /// What the code threw, and the error that it becomes.
     Thrown(String, Error),
     Flow(Error),
 }
@@ -273,7 +274,7 @@ impl Failure {
                 "the code took more than {} instructions and was stopped; raise 'instructions_max'",
                 limits.instructions_max
             )),
-            // The flow has said so itself.
+            // The flow itself has reported this.
             Failure::Stopped(ScriptStop::Work) => failed("its flow has no work left"),
             Failure::Memory => failed(&format!(
                 "the code needed more than {} bytes of memory and was stopped; raise 'memory'",

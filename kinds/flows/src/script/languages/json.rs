@@ -25,7 +25,7 @@ pub(super) fn compile(item: &Item, _: &Limits, _: Option<&SpecText>) -> Made<dyn
     Ok(Box::new(Template::compile(&tree(&json, text, item))?))
 }
 
-/// JSON as a piece of the spec, in which a template knows its place.
+/// JSON as a piece of the spec, so that each template knows its place.
 fn tree(json: &Json, text: &str, code: &Item) -> Item {
     let data = match json {
         Json::Array(items) => Data::List(items.iter().map(|item| tree(item, text, code)).collect()),
@@ -40,13 +40,14 @@ fn tree(json: &Json, text: &str, code: &Item) -> Item {
             let data = Data::Scalar { text: string.clone(), plain: false };
             return Item::new(place(string, text, code), data);
         }
-        // Numbers, truths and nothing are written in YAML as in JSON.
+        // Numbers, booleans and null are written in YAML as in JSON.
         other => Data::Scalar { text: other.to_string(), plain: true },
     };
     Item::new(code.span, data)
 }
 
-/// Where a string that holds a template stands: at the first that is written so.
+/// The place of a string that holds a template: that of the first string that is written in the
+/// same way.
 fn place(string: &str, text: &str, code: &Item) -> Span {
     let written = Json::from(string).to_string();
     let found = string.contains("{{").then(|| text.find(&written)).flatten();

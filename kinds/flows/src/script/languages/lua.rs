@@ -1,10 +1,10 @@
 //! `lua`: the body of a function in Lua 5.4, which sees `packet`, `values`, `env` and `flow`.
 //!
-//! States for each node and worker, whose globals nobody can change: each call gets a table of
-//! its own for what it sets. A script has neither files nor processes nor other code, and three
-//! limits: time, instructions and memory. One that goes past a limit is stopped, also inside
-//! `pcall`, and its state is thrown away. It runs in turns with other flows: after a slice of time
-//! its coroutine waits, and meanwhile the next packet has another state.
+//! Each node has states in each worker. No script can change their globals: each call gets a table
+//! of its own for the globals that it sets. A script has neither files nor processes nor other
+//! code. It has three limits: time, instructions and memory. A script that exceeds a limit is
+//! stopped, even inside `pcall`, and its state is thrown away. It takes turns with other flows:
+//! after a slice of time its coroutine waits, and meanwhile the next packet has another state.
 
 mod budget;
 mod convert;
@@ -40,27 +40,29 @@ use crate::script::line_start;
 use crate::script::template::RENDERED_MAX;
 use globals::{Read, Words};
 
-/// States of a node in each worker: so many of its scripts have begun and wait for their next turn.
-/// A further one begins when another has ended, so that they take so often `memory` at most.
+/// Most states of a node in each worker: so many of its scripts may have begun and wait for their
+/// next turn. A further one begins when another has ended. So together they take so many times
+/// `memory` at most.
 const STATES_MAX: usize = 8;
 /// Instructions between two looks at the clock: a look costs what a few instructions do.
 const INSTRUCTIONS_PER_LOOK: u32 = 100;
-/// What a call costs beside what it runs, in work of the flow.
+/// What a call costs beside the code that it runs, in units of work.
 const CALL: u64 = 1;
-/// Values of a flow that are passed in the time of one instruction, in search of one.
+/// Values of a flow that a search passes in the time of one instruction.
 const VALUES_PER_INSTRUCTION: usize = 4;
-/// Most bytes of text that one call of the library handles, and that become one value: it takes
-/// some ten milliseconds, in which nobody looks at the clock. As long as a template's text.
+/// Most bytes of text that one call of the library handles, and that become one value. This takes
+/// some ten milliseconds, in which the clock is not checked. The limit is that of a template's
+/// text.
 const TEXTS_LEN_MAX: usize = RENDERED_MAX;
 /// What the code is given beside its globals.
 const GIVEN: &str = "packet, values, env, flow";
-/// Most globals of one script that are said to be missing.
+/// Most globals of one script that are reported as missing.
 const UNSET_MAX: usize = 20;
-/// What stands before the line of the code in what Lua says.
+/// The text before the line of the code in messages of Lua.
 const CHUNK: &str = "code:";
-/// What a script is.
+/// What to write as a script.
 const BODY: &str = "write the body of a function in Lua 5.4, such as return packet.name";
-/// At what of other languages Lua stops, and what it writes.
+/// Where Lua stops at the syntax of other languages, and what to write in Lua.
 const FOREIGN: &[(&str, &str)] = &[
     ("near '!'", "Lua writes ~= for != and 'not' for !"),
     ("near '&'", "Lua writes 'and' for &&"),
@@ -69,7 +71,7 @@ const FOREIGN: &[(&str, &str)] = &[
     ("near '?'", "Lua writes 'condition and this or that' for condition ? this : that"),
     ("near '{'", "Lua writes 'if condition then ... end', 'for ... do ... end'"),
 ];
-/// What Lua has elsewhere, and what is here instead.
+/// What Lua has elsewhere, and what there is here instead.
 const ELSEWHERE: &[(&[&str], &str)] = &[
     (&["print"], "there is no console here; pass the packet through a node 'print'"),
     (
@@ -92,9 +94,9 @@ struct Snippet {
     code: String,
     limits: Limits,
     origin: ScriptLines,
-    /// Those that nobody uses.
+    /// The states that are not in use.
     idle: RefCell<Vec<State>>,
-    /// How many are in use.
+    /// How many states are in use.
     used: Cell<usize>,
     freed: Notify,
 }
@@ -107,7 +109,7 @@ struct State {
     body: Function,
     /// Calls the code with globals of its own; catches its errors.
     run: Function,
-    /// What the code runs in, so that it can be interrupted.
+    /// The coroutine in which the code runs, so that it can be interrupted.
     thread: Thread,
     budget: Rc<Budget>,
     converter: Converter,
@@ -115,7 +117,7 @@ struct State {
     /// The values of the flow, as a table that reads and sets them.
     values: Table,
     current: Rc<Current>,
-    /// Whether the code has the word; without it, it cannot ask for what the word stands for.
+    /// Whether the code has this word; without the word it cannot use what the word stands for.
     uses_packet: bool,
     uses_values: bool,
     uses_flow: bool,
@@ -169,13 +171,13 @@ impl Snippet {
         }
         self.used.set(self.used.get() + 1);
         let _used = Use(self);
-        // A flow that has nothing left would only spoil a state.
+        // A flow that has no work left would only spoil a state.
         flow.spend(CALL)?;
         let idle = self.idle.borrow_mut().pop();
         let new = || State::new(&self.code, &self.limits);
         let state = idle.map_or_else(new, Ok).map_err(|error| failed(&innermost(&error)))?;
         let result = state.call(flow, packet).await;
-        // One that met a limit may hold anything.
+        // A state that met a limit may hold anything, so it is not kept.
         if state.budget.stopped().is_none() && !matches!(&result, Err(Failure::Memory)) {
             self.idle.borrow_mut().push(state);
         }
@@ -189,7 +191,7 @@ impl State {
         let lua = Lua::new_with(libraries, LuaOptions::new())?;
         let budget = Rc::new(Budget::new(limits));
         let (run, library, converter) = library::install(&lua, &budget)?;
-        // What stands before the code is on its first line.
+        // The text before the code is on the code's first line.
         let body = lua.load(format!("local _ENV, {GIVEN} = ... {code}")).set_name("=code");
         let body = body.set_mode(ChunkMode::Text).into_function()?;
         let current = Rc::<Current>::default();
@@ -303,7 +305,7 @@ impl State {
         if !is_fine {
             return Err(self.thrown(&made));
         }
-        // A request that is the answer as a whole must be there as a whole.
+        // If the request itself is the answer, all its fields must be there.
         let filled = self.requests.fill(&made);
         filled.and_then(|()| self.converter.value(&made)).map_err(|error| Failure::of(&error))
     }
@@ -341,7 +343,8 @@ enum Failure {
     /// What the code or a function of the library threw as text: with a line of the code, if one is
     /// known.
     Code(String),
-    /// An error that the code made, or one of a flow that came through, such as a malformed body.
+    /// An error that the code made, or one of a flow that passed through the script, such as a
+    /// malformed body.
     Flow(Error),
 }
 
@@ -350,7 +353,7 @@ impl Failure {
         match error {
             mlua::Error::MemoryError(_) => Failure::Memory,
             mlua::Error::CallbackError { cause, traceback } => match Failure::of(cause) {
-                // A function of the library does not know who called it.
+                // A function of the library does not know which line called it.
                 Failure::Code(text) if !text.starts_with(CHUNK) => {
                     let place = traceback.find(CHUNK).map(|at| &traceback[at..]);
                     let line = place.and_then(|place| place[CHUNK.len()..].split(':').next());
@@ -382,7 +385,7 @@ impl Failure {
                 "one function of the library took more than {STRETCH_MAX} instructions and was \
                  stopped; give it less at once"
             )),
-            // The flow has said so itself.
+            // The flow itself has reported this.
             Failure::Stopped(Stop::Work) => failed("its flow has no work left"),
             Failure::Memory => failed(&format!(
                 "the code needed more than {} bytes of memory and was stopped; raise 'memory'",
@@ -444,7 +447,7 @@ fn innermost(error: &mlua::Error) -> String {
     }
 }
 
-/// A text with the lines of the script that stand before it, as places of the spec: an error that
+/// An error text in which the lines of the script before it are places of the spec. An error that
 /// was caught and thrown again has several.
 fn placed(text: &str, origin: &ScriptLines) -> String {
     let (mut placed, mut rest) = (String::new(), text);

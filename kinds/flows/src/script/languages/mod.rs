@@ -26,13 +26,13 @@ pub(crate) const OUT: usize = 1;
 pub(crate) struct Language {
     /// What the spec calls it.
     pub(crate) name: &'static str,
-    /// Compiles a script of this spec; without effect.
+    /// Compiles a script of this spec, without side effects.
     pub(crate) compile: Compile,
 }
 
 type Compile = fn(&Item, &Limits, Option<&SpecText>) -> Made<dyn Script>;
 
-/// All of them.
+/// All languages.
 pub(crate) const LANGUAGES: &[Language] = &[
     Language { name: "text", compile: text::compile },
     Language { name: "html", compile: html::compile },
@@ -53,7 +53,7 @@ const JAVASCRIPT: Compile = cfg_select! {
     _ => { |code, _, _| Err(without(code, "JavaScript", "javascript")) }
 };
 
-/// What a script says whose language this program was built without.
+/// The refusal of a script whose language this program was built without.
 #[cfg(not(all(feature = "javascript", feature = "lua")))]
 fn without(code: &Item, language: &str, feature: &str) -> Vec<Refusal> {
     vec![crate::without(language, feature).at(code.span).into()]
@@ -76,11 +76,12 @@ pub(crate) struct Limits {
 
 /// A compiled script.
 pub(crate) trait Script {
-    /// What it makes of a packet, as [`made`] says it.
+    /// Runs it for a packet; the step is that of [`made`].
     fn run<'a>(&'a self, flow: &'a Flow, packet: Value) -> Step<'a>;
 }
 
-/// What comes of what a script made; it may have failed, or been stopped at a limit.
+/// The step for the value that a script made. The script may have failed, or been stopped at a
+/// limit.
 pub(crate) fn made<'a>(value: Result<Value, Error>) -> Step<'a> {
     Step::pass(OUT, value)
 }

@@ -1,5 +1,5 @@
-//! What is left to chance. All of it comes from the operating system's generator (getrandom), for
-//! a token that can be guessed is none.
+//! Random values. All of them come from the operating system's generator (getrandom), because a
+//! token that can be guessed is useless.
 
 use ring::rand::{SecureRandom, SystemRandom};
 use sinew_flow::Value;
@@ -18,7 +18,7 @@ pub(super) fn uuid4() -> Result<Value, String> {
     Ok(written(bytes()?, 4))
 }
 
-/// Version 7: 48 bits of milliseconds, the rest by chance.
+/// Version 7: 48 bits of milliseconds, the rest is random.
 pub(super) fn uuid7() -> Result<Value, String> {
     let mut bytes = bytes()?;
     bytes[..6].copy_from_slice(&moment::now_ms().to_be_bytes()[2..]);
@@ -35,7 +35,7 @@ fn written(mut bytes: [u8; 16], version: u8) -> Value {
     Value::text(text)
 }
 
-/// A number, or a whole one in bounds.
+/// A random number, or a whole one within bounds.
 pub(super) fn random(given: &Given<'_>) -> Result<Value, String> {
     if !given.has(0) {
         // As many bits as a double holds.
@@ -50,7 +50,7 @@ pub(super) fn random(given: &Given<'_>) -> Result<Value, String> {
         return Err(format!("the least number, {min}, is above the greatest, {max}"));
     }
     let count = (i128::from(max) - i128::from(min) + 1) as u128;
-    // Of 128 bits: no number comes more often by 1 in 2^64.
+    // Drawn from 128 bits: no number comes more often than another by more than 1 in 2^64.
     let drawn = u128::from_ne_bytes(bytes()?) % count;
     Ok(Value::Integer((i128::from(min) + drawn as i128) as i64))
 }

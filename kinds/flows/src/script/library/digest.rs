@@ -53,7 +53,7 @@ pub(super) fn same_secret(given: &Given<'_>) -> Result<Value, String> {
 pub(crate) fn hex(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(2 * bytes.len());
     for byte in bytes {
-        // A text takes all that is written to it.
+        // Writing to a text does not fail.
         let _ = write!(text, "{byte:02x}");
     }
     text

@@ -1,4 +1,4 @@
-//! Times, as milliseconds since 1970-01-01T00:00:00Z, and what they are in words.
+//! Times, as milliseconds since 1970-01-01T00:00:00Z and as text.
 
 use std::cell::Cell;
 
@@ -9,8 +9,8 @@ use sinew_flow::Value;
 
 use super::Given;
 
-/// What a call takes, in units of work. A zone that nobody has asked for yet is read from the
-/// system's small files, some 20 us; after that it lies in memory.
+/// What a call costs, in units of work. At its first use a zone is read from small files of the
+/// system, in some 20 us; after that it is in memory.
 pub(super) const WORK: u64 = 200;
 /// Longest pattern, and longest text that is read, in bytes. A pattern may ask for padding.
 const LEN_MAX: usize = 256;
@@ -20,18 +20,18 @@ thread_local! {
     static PRETENDED_MS: Cell<Option<i64>> = const { Cell::new(None) };
 }
 
-/// The time, in ms since 1970; for a test what it says.
+/// The time, in ms since 1970; in a test the time that the test sets.
 pub(crate) fn now_ms() -> i64 {
     PRETENDED_MS.get().unwrap_or_else(|| Timestamp::now().as_millisecond())
 }
 
-/// On this thread it is this time, until what this returns is dropped.
+/// Sets the time of this thread, until the returned value is dropped.
 pub(crate) fn pretend(now_ms: i64) -> Pretended {
     PRETENDED_MS.set(Some(now_ms));
     Pretended
 }
 
-/// It is the time of a test.
+/// While this exists, the time is that of a test.
 pub(crate) struct Pretended;
 
 impl Drop for Pretended {
@@ -61,7 +61,7 @@ pub(super) fn parse(given: &Given<'_>) -> Result<Value, String> {
     time.map(of).map_err(|error| error.to_string())
 }
 
-/// The zone holds where the text names none.
+/// The time of a text; `zone` holds where the text names none.
 fn timestamp(parts: &BrokenDownTime, zone: TimeZone) -> Result<Timestamp, jiff::Error> {
     if parts.timestamp().is_some() || parts.offset().is_some() {
         return parts.to_timestamp();

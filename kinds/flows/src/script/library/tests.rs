@@ -1,11 +1,11 @@
-//! The functions against vectors of those who defined them.
+//! The functions checked with test vectors of those who defined them.
 
 use std::collections::BTreeSet;
 
 use super::Argument::{Bytes, Integer, Text};
 use super::*;
 
-/// The value of a function by its name as it is called.
+/// The value of a function; `called` is its name as scripts call it.
 fn call(called: &str, arguments: &[Argument<'_>]) -> Result<Value, String> {
     let (namespace, name) = called.split_once('.').unwrap_or(("", called));
     find(namespace, name).expect("a function").1.call(arguments)

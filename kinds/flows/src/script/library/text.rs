@@ -7,7 +7,8 @@ use sinew_flow::Value;
 
 use super::Given;
 
-/// As others write it, or as lenient as CEL's own library: what is missing at the end is no error.
+/// Takes Base64 as others write it, and is as lenient as CEL's own library: missing padding is not
+/// an error.
 const LENIENT: GeneralPurposeConfig = GeneralPurposeConfig::new()
     .with_decode_padding_mode(DecodePaddingMode::Indifferent)
     .with_decode_allow_trailing_bits(true);
@@ -49,7 +50,7 @@ pub(super) fn html_escape(given: &Given<'_>) -> Result<Value, String> {
     Ok(Value::text(escaped))
 }
 
-/// Writes text so that a browser shows it, between tags and in an attribute with quotes.
+/// Writes text so that a browser shows it as text, between tags and in an attribute with quotes.
 pub(crate) fn escape_html(to: &mut String, text: &str) {
     let mut rest = text;
     while let Some(at) = rest.find(['&', '<', '>', '"', '\'']) {

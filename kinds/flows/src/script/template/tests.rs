@@ -1,4 +1,4 @@
-//! What templates make of texts and trees.
+//! The values that templates make of texts and trees.
 
 use std::pin::pin;
 
@@ -143,7 +143,7 @@ fn what_comes_from_outside_is_put_in_once_and_is_no_template() {
         assert_eq!(refusal.span, Some(span(at)), "{text}: {refusal}");
         assert!(refusal.to_string().contains(expected), "{refusal}");
     }
-    // What is no template keeps the braces that are its own.
+    // Text that is not a template keeps its own braces.
     let routes = Item::new(span(0), Data::List(vec![scalar("/{{ file.t/number }}/{{id}}", false)]));
     let routes = item_json(&filled(&routes).expect("it is there"));
     assert_eq!(routes.to_string(), r#"["/8000/{{id}}"]"#);

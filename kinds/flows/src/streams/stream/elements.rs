@@ -1,5 +1,4 @@
-//! What comes out of a stream: elements, each by itself or some together, read when they are asked
-//! for.
+//! The elements of a stream, one by one or in windows; they are read when they are asked for.
 
 use std::time::Duration;
 
@@ -11,21 +10,21 @@ use tokio::time::{Instant, timeout_at};
 use super::Settings;
 use crate::framing::{Element, ElementFormat, Framer, NextElement};
 
-/// Bytes of elements that a window holds at most: then it is full.
+/// Bytes of elements after which a window is full.
 const WINDOW_BYTES_MAX: usize = 8 << 20;
-/// Elements of a window that says no number.
+/// Elements of a window without a given number.
 const WINDOW_COUNT: usize = 1000;
 
-/// Which elements go together.
+/// Which elements go together into a window.
 #[derive(Clone, Copy)]
 pub(super) struct Windows {
     count: usize,
-    /// From its first element on; `None`: until it is full.
+    /// Longest time from its first element; `None` if it waits until it is full.
     time: Option<Duration>,
 }
 
 impl Windows {
-    /// So many, for so long; zero: no such bound.
+    /// Windows of `count` elements, for `time` at most; zero means no such bound.
     pub(super) fn of(count: usize, time: Duration) -> Option<Windows> {
         let time = (!time.is_zero()).then_some(time);
         match count {
@@ -39,15 +38,15 @@ impl Windows {
 pub(super) struct ArrivedElement {
     /// The line in which it begins, from 1.
     pub(super) number: u64,
-    /// As it came.
+    /// The bytes as they came.
     pub(super) raw: Bytes,
-    /// What it has cost to take it apart.
+    /// The cost of decoding it.
     pub(super) price: u64,
-    /// What it means.
+    /// Its value.
     pub(super) value: Result<Value, Error>,
 }
 
-/// Finds what comes out of a stream. In a place of its own: it is handed on with each element.
+/// Reads the elements of a stream. Boxed, because it is moved with each element.
 pub(super) struct ElementReader(Box<Reader>);
 
 struct Reader {
@@ -55,31 +54,31 @@ struct Reader {
     framer: Framer,
     format: ElementFormat,
     windows: Option<Windows>,
-    /// What came after the last window, or why nothing more does.
+    /// The element that came after the last window, or the error that ended it.
     held: Option<Result<ArrivedElement, Error>>,
 }
 
 impl ElementReader {
-    /// That of a stream.
+    /// The reader of a stream.
     pub(super) fn new(settings: Settings, source: BytesToCome) -> ElementReader {
         let Settings { format, size_max, windows, .. } = settings;
         let framer = Framer::new("the stream, ".to_owned(), format, size_max);
         ElementReader(Box::new(Reader { source, framer, format, windows, held: None }))
     }
 
-    /// What comes next.
+    /// The next element or window.
     ///
     /// # Errors
     /// An element is too long, or the stream breaks off.
     pub(super) async fn next(&mut self) -> Result<Option<ArrivedElement>, Error> {
         match self.0.windows {
             None => self.0.next().await,
-            // In a place of its own: an element alone needs less.
+            // Boxed, because a single element needs less room.
             Some(windows) => Box::pin(self.0.window(windows)).await,
         }
     }
 
-    /// All that comes.
+    /// All elements or windows.
     pub(super) fn all(self) -> impl Stream<Item = Result<ArrivedElement, Error>> {
         try_unfold(self, async |mut reader| {
             Ok(reader.next().await?.map(|arrived| (arrived, reader)))
@@ -88,7 +87,7 @@ impl ElementReader {
 }
 
 impl Reader {
-    /// The next element. Dropped before its end, it loses nothing.
+    /// The next element. If the future is dropped before its end, nothing is lost.
     async fn next(&mut self) -> Result<Option<ArrivedElement>, Error> {
         if let Some(held) = self.held.take() {
             return held.map(Some);
@@ -108,7 +107,7 @@ impl Reader {
         }
     }
 
-    /// The next elements that go together. One that is malformed goes by itself.
+    /// The next window. A malformed element goes by itself.
     async fn window(&mut self, windows: Windows) -> Result<Option<ArrivedElement>, Error> {
         let Some(first) = self.next().await? else { return Ok(None) };
         let ArrivedElement { number, raw, mut price, value: Ok(value) } = first else {
@@ -131,7 +130,7 @@ impl Reader {
                     price += more;
                     values.push(value);
                 }
-                // Those before it come first.
+                // The elements before it come first.
                 Ok(Some(malformed)) => {
                     self.held = Some(Ok(malformed));
                     break;

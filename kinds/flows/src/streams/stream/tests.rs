@@ -1,4 +1,4 @@
-//! Elements, their replies, what holds them back and what ends them.
+//! Elements and their replies, what holds them back, and what ends them.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -14,8 +14,8 @@ use crate::testing::{LIMIT, fixture, refusals, run};
 
 use super::*;
 
-/// The node `s` with these parameters and ports, before a node that doubles what is 1 and more,
-/// says nothing of 0 and fails with what is below.
+/// The node `s` with these parameters and ports, before a node that doubles numbers from 1, gives
+/// nothing for 0, and fails for negative numbers.
 fn graph(parameters: &str, ports: &str, more: &str) -> FlowFixture {
     let parameters = parameters.replace(", ", "\n          ");
     fixture(&format!(
@@ -39,7 +39,7 @@ fn parts(texts: &[&str]) -> Value {
     Value::Stream(Coming::new(stream::iter(parts)))
 }
 
-/// All of a reply that is a stream; and the status of the error that it ends with.
+/// All of a reply that is a stream, and the status of the error that it ends with.
 async fn all(reply: Reply) -> (String, Option<u16>) {
     let Ok(Some(Value::Stream(stream))) = reply else { panic!("no stream: {reply:?}") };
     let (mut parts, mut text) = (stream.take().expect("nobody else reads it"), String::new());
@@ -101,12 +101,12 @@ fn an_element_that_fails_may_be_rejected() {
     assert!(error.status() == 400 && error.text().contains("line 3"), "{error}");
 }
 
-/// A stream of lines, which counts those that were asked for.
+/// A stream of lines that counts how many were asked for.
 fn counted(asked: &Arc<AtomicUsize>) -> Value {
     let asked = Arc::clone(asked);
     let parts = stream::repeat_with(move || {
         asked.fetch_add(1, Ordering::Relaxed);
-        // As long as a part may be.
+        // As long as a part.
         Ok(Bytes::from([&b"x".repeat(16 << 10)[..], b"\n"].concat()))
     });
     Value::Stream(Coming::new(parts))

@@ -1,4 +1,4 @@
-//! Who hears what is published, who waits for whom, and what is lost.
+//! Which subscribers get a message, who waits for whom, and what is lost.
 
 use futures_util::FutureExt;
 use futures_util::StreamExt;
@@ -81,13 +81,13 @@ fn who_publishes_waits_for_the_slowest() {
         };
         assert!(published >= 2, "there is room for so many");
         assert_eq!(next(&mut slow).await, "0\n");
-        // Now there is room for it.
+        // Now there is room for the waiting message.
         waits.as_mut().await.expect("published");
         drop(waits);
         let expected: String = (1..=published).map(|number| format!("{number}\n")).collect();
         let mut rest = String::new();
         while rest.len() < expected.len() {
-            // What is there together comes together.
+            // Messages that are ready together come in one part.
             rest += &next(&mut slow).await;
         }
         assert_eq!(rest, expected, "nothing is lost");

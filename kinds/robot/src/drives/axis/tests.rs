@@ -1,4 +1,4 @@
-//! One axis: what it follows, where it stops, what it can exert.
+//! One axis: which target it follows, where it stops, and which torque it can exert.
 
 use fastrand::Rng;
 use sinew_ethercat::cia402::control;
@@ -34,7 +34,7 @@ fn enabled() -> Axis {
     axis
 }
 
-/// An axis under way at 1 rad/s.
+/// An axis that moves at 1 rad/s.
 fn moving() -> Axis {
     let mut axis = enabled();
     let mut target = 0.25;
@@ -104,7 +104,7 @@ fn a_path_of_which_every_second_target_is_lost_is_followed() {
         worst = worst.max((axis.position_rad - target).abs());
     }
     assert!(worst < 1e-4, "{worst} rad");
-    // After more than one of them it holds the last.
+    // After more than one lost frame it holds the last target.
     (0..300).for_each(|_| axis.pass(PERIOD_S));
     let way = axis.position_rad - target;
     assert!((way - PERIOD_S).abs() < 1e-5, "{way} rad beyond the last target");
@@ -139,7 +139,7 @@ fn a_fault_is_shown_whenever_in_a_period_its_reaction_ends() {
 fn only_a_reset_that_rises_leaves_a_fault() {
     let mut axis = moving();
     axis.enter(DriveState::FaultReactionActive);
-    // The bit rises while the drive still brakes, and stays.
+    // The reset bit rises while the drive still brakes, and stays set.
     let states = states_until_rest(&mut axis, control::FAULT_RESET);
     assert_eq!(states, [DriveState::FaultReactionActive, DriveState::Fault]);
     for control in (0..0x80).chain(0x100..0x180) {
@@ -172,7 +172,7 @@ fn every_ramp_of_every_motor_ends_behind_the_brake() {
         let physics = Physics {
             inertia_kg_m2,
             friction_n_m_s_per_rad: friction,
-            // Enough to keep the speed, if not for the ramp.
+            // Enough torque to keep the speed without the ramp.
             torque_max_n_m: friction + inertia_kg_m2 * between(1.0, 500.0),
             brake_torque_n_m: inertia_kg_m2 * between(5.0, 500.0),
             quick_stop_rad_per_s2: between(2.0, 200.0),
@@ -185,8 +185,8 @@ fn every_ramp_of_every_motor_ends_behind_the_brake() {
         ] {
             let mut axis = Axis { physics, state: DriveState::OperationEnabled, ..moving() };
             axis.enter(begin);
-            // A coarse encoder sees less than a count as nothing: such a motor may creep for
-            // seconds before it stands.
+            // A coarse encoder does not show motion of less than a count. Such a motor may creep
+            // for seconds before it stands.
             let mut passed = 0;
             while axis.state != end && passed < 10_000 {
                 axis.advance(PERIOD_S);
@@ -223,7 +223,7 @@ fn without_voltage_the_brake_stops_the_axis() {
     let mut axis = moving();
     send(&mut axis, control::DISABLE_VOLTAGE, 0.0);
     assert!(axis.brake_closed() && axis.torque_n_m == 0.0);
-    // 30 N m on 0.5 kg m2: 1 rad/s is gone after 17 ms.
+    // 30 N m on 0.5 kg m2: 1 rad/s is lost in 17 ms.
     for _ in 0..20 {
         axis.advance(PERIOD_S);
     }

@@ -1,5 +1,5 @@
-//! What the planner does about commands, and that the tool keeps to its bounds meanwhile: measured
-//! on its targets alone, by differences from one cycle to the next.
+//! How the planner acts on commands, and that the tool keeps to its bounds meanwhile: measured on
+//! its targets alone, by differences from one cycle to the next.
 
 use fastrand::Rng;
 
@@ -8,7 +8,7 @@ use crate::messages::{PLANNER_CHOOSE, PLANNER_PAUSE, PLANNER_RESUME};
 use crate::path::tests::greatest;
 
 const PERIOD_S: f64 = 1e-3;
-/// What differences over a cycle may be more than what they stand for.
+/// By this factor a difference over a cycle may exceed the derivative that it approximates.
 const TOLERANCE: f64 = 1.002;
 /// Far more cycles than anything here takes.
 const CYCLES_MAX: usize = 60_000;
@@ -17,11 +17,11 @@ const CYCLES_MAX: usize = 60_000;
 const BOUNDS: [[f64; 3]; 2] = [[0.25, 2.0, 20.0], [FRAC_PI_2, 500.0 * DEGREE, 5000.0 * DEGREE]];
 const DEGREE: f64 = std::f64::consts::PI / 180.0;
 
-/// A planner whose drives are enabled, and all that it has sent.
+/// A planner whose drives are enabled, and all targets that it has written.
 struct Course {
     planner: NodeFixture,
     poses: Vec<Pose>,
-    /// Where in them the machine has stood, for nobody commanded it.
+    /// Indices in `poses` at which the machine has stood, as nobody commanded it.
     stood: Vec<usize>,
     sequence: u64,
 }
@@ -31,7 +31,7 @@ impl Course {
         Course::try_new(given).unwrap_or_else(|fault| panic!("{fault}"))
     }
 
-    /// The square, then the plate as G-code, then another one in CSV.
+    /// A planner with the square, then the plate as G-code, then another square in CSV.
     fn try_new(given: &[(&str, &str)]) -> Result<Course, Fault> {
         let mut all = vec![
             ("path", "square.csv"),
@@ -47,7 +47,7 @@ impl Course {
     }
 
     fn cycle(&mut self) {
-        // What the arm answers does not matter here: it is always said to be at home.
+        // The arm's answers do not matter here: it always reports that it is at home.
         self.planner.put(FEEDBACK, &at_home(0));
         self.silent_cycle();
     }
@@ -55,7 +55,7 @@ impl Course {
     /// A cycle without feedback.
     fn silent_cycle(&mut self) {
         if self.planner.cycle.skipped > SILENT_MAX {
-            // No drive can be told to slow down: it has held the last target meanwhile.
+            // The drives cannot be told to slow down: they have held the last target meanwhile.
             let here = self.poses[self.poses.len() - 1];
             self.stood.push(self.poses.len());
             self.poses.extend([here; 3]);
@@ -103,7 +103,8 @@ impl Course {
         before.translation == here.translation && before.rotation == here.rotation
     }
 
-    /// The worst of speed, acceleration and jerk over all, of place and of turn; within bounds.
+    /// Checks that the greatest speed, acceleration and jerk, of place and of turn, are within
+    /// bounds, and returns them.
     fn keeps_to_bounds(&self) -> [[f64; 3]; 2] {
         let mut found = [[0.0; 3]; 2];
         let starts = once(0).chain(self.stood.iter().copied());
@@ -203,7 +204,7 @@ fn a_pause_at_any_moment_keeps_the_tool_within_its_bounds() {
             course.cycles(random.usize(..900));
             let speed = course.signal(PATH_SPEED);
             course.command(PLANNER_PAUSE, 0);
-            // Most of them are called off before the tool stands still.
+            // Most pauses are cancelled before the tool stands still.
             course.cycles(random.usize(1..2000));
             assert_eq!(course.signal(PAUSED), 1.0);
             course.command(PLANNER_RESUME, 0);
@@ -223,7 +224,7 @@ fn lost_cycles_at_any_moment_keep_the_tool_within_its_bounds() {
         for round in 0..60 {
             course.cycles(random.usize(..400));
             used = used.max(course.signal(PATH_SPEED));
-            // How many of a row are lost: all numbers up to 60, and some far beyond.
+            // How many cycles in a row are lost: all numbers up to 60, and some far beyond.
             let lost = if round % 10 == 9 { round * 40 } else { round };
             match random.u32(..3) {
                 0 => (0..lost).for_each(|_| course.silent_cycle()),

@@ -22,9 +22,10 @@ use super::wire::{Attachment, MESSAGE_MAX, Subject, bytes_of, message_of, unix_n
 use super::{Zenoh, refused};
 use crate::session::{ANSWERED_MAX, Foreign, Origin, REQUESTS, Received, locked};
 
-/// So often those that keep messages say which was their last, after a new one; as rmw_zenoh.
+/// How often a writer that keeps messages repeats the number of its last one, if there was a new
+/// one; as in rmw_zenoh.
 const LAST: Duration = Duration::from_millis(500);
-/// Most bytes of an attachment that is looked at.
+/// Longest attachment that is read, in bytes.
 const ATTACHMENT_MAX: usize = 256;
 
 /// Where messages go out.
@@ -64,7 +65,7 @@ impl ZenohWriter {
         Ok(ZenohWriter { publisher, gid, sent: Cell::new(0), _token: token })
     }
 
-    /// Sends one; zenoh drops it if a connection has no room for it.
+    /// Sends one message. Zenoh drops it if a connection has no room for it.
     ///
     /// # Errors
     /// Zenoh has failed.
@@ -97,18 +98,19 @@ pub(crate) struct ZenohReader {
 /// A message that waits to be taken.
 struct Arrived {
     at: ROSTime,
-    /// The same, by a clock that nobody sets.
+    /// The same moment by the monotonic clock.
     heard: Instant,
-    /// What its key says of it.
+    /// The type and the hash that its key names.
     said: Foreign,
-    /// `None`: none, or one that is too long.
+    /// `None`: there is no attachment, or it is too long.
     attachment: Option<ZBytes>,
     /// `None`: it is too long.
     payload: Option<ZBytes>,
 }
 
 impl ZenohReader {
-    /// Listens to all types at the topic, so that who sends another one is counted and told.
+    /// Listens to all types at the topic, so that messages of another type are counted and
+    /// reported.
     pub(super) fn declare(
         zenoh: &Zenoh,
         subject: &Subject,
@@ -125,7 +127,7 @@ impl ZenohReader {
             let (at, heard) = (ROSTime::from_nanos(unix_ns()), Instant::now());
             let said = said_by(it.key_expr().as_str());
             let mut queue = locked(&queue);
-            // The oldest goes, and its number is missed later.
+            // The oldest is dropped. Later the gap in the numbers counts it as lost.
             if queue.len() >= room {
                 queue.pop_front();
             }
@@ -138,7 +140,7 @@ impl ZenohReader {
         Ok(ZenohReader { arrived, begun, own, _subscriber: subscriber, _token: token })
     }
 
-    /// The next one.
+    /// The next message.
     pub(crate) fn take<M: DeserializeOwned>(&self) -> Received<M> {
         let Some(it) = locked(&self.arrived).pop_front() else { return Received::Nothing };
         let attachment = it.attachment.and_then(|it| Attachment::read(&it.to_bytes()));
@@ -157,7 +159,7 @@ impl ZenohReader {
     }
 }
 
-/// The type and its hash, which end a key.
+/// The type and its hash: the last two parts of a key.
 fn said_by(key: &str) -> Foreign {
     let mut parts = key.rsplit('/').map(str::to_owned);
     let hash = parts.next();
@@ -183,7 +185,7 @@ impl ZenohService {
         let queue = Arc::clone(&asked);
         let take = move |query: Query| {
             let mut queue = locked(&queue);
-            // Who has waited longest gets no answer, as rmw_zenoh has it.
+            // The request that has waited longest is dropped, as in rmw_zenoh.
             if queue.len() >= REQUESTS {
                 queue.pop_front();
             }
@@ -196,11 +198,11 @@ impl ZenohService {
         Ok(ZenohService { asked, key, _queryable: queryable, _token: token })
     }
 
-    /// Answers who has asked since the last look.
+    /// Answers the requests that have come since the last poll.
     pub(crate) fn answer<Q: DeserializeOwned, A: Serialize>(&self, mut done: impl FnMut(Q) -> A) {
         for _ in 0..ANSWERED_MAX {
             let Some(query) = locked(&self.asked).pop_front() else { return };
-            // A request that nobody can read has no answer.
+            // A malformed request gets no answer.
             let attachment = query.attachment().filter(|it| it.len() <= ATTACHMENT_MAX);
             let attachment = attachment.and_then(|it| Attachment::read(&it.to_bytes()));
             let payload = query.payload().filter(|it| it.len() <= MESSAGE_MAX);
@@ -210,7 +212,7 @@ impl ZenohService {
             };
             let Some(answer) = bytes_of(&done(asked)) else { continue };
             let attachment = Attachment::now(number, gid).write();
-            // Who is gone by now gets no answer.
+            // A caller that is gone by now gets no answer.
             let _ = query.reply(&self.key, answer).attachment(attachment).wait();
         }
     }

@@ -1,5 +1,5 @@
-//! The parameters of the node: six services, and what was set at `/parameter_events`. Over DDS
-//! ros2-client does it.
+//! The parameters of the node over Zenoh: six services, and changes published at
+//! `/parameter_events`. Over DDS, ros2-client does this.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -21,7 +21,8 @@ use super::wire::Subject;
 use crate::session::name_of;
 use crate::values::Values;
 
-/// As rclcpp has it for all of them, and the other nodes of ROS show it.
+/// Depth of these services and of the events: that of rclcpp, which other nodes of ROS announce,
+/// too.
 const DEPTH: usize = 1000;
 const PACKAGE: &str = "rcl_interfaces";
 /// The hash of `rcl_interfaces/msg/ParameterEvent`.
@@ -62,7 +63,7 @@ pub(super) const SERVICES: [(&str, &str, &str); 6] = [
     ),
 ];
 
-/// The services, for who answers them.
+/// The services of the parameters. Their owner polls [`ParameterServices::answer`].
 pub(crate) struct ParameterServices {
     node: String,
     values: Arc<Values>,
@@ -72,7 +73,7 @@ pub(crate) struct ParameterServices {
 }
 
 impl ParameterServices {
-    /// Begins with what the spec declares.
+    /// Offers the services. The first values are those of the spec.
     pub(super) fn declare(zenoh: &Zenoh, values: &Arc<Values>) -> Result<Self, Fault> {
         let qos = QosProfile::publisher_default().history(History::KeepLast { depth: DEPTH });
         let offer = |(name, ty, hash): (&str, &str, &str)| {
@@ -92,7 +93,7 @@ impl ParameterServices {
         Ok(ParameterServices { node, values, services, events })
     }
 
-    /// Answers who has asked since the last look.
+    /// Answers the requests that have come since the last poll.
     ///
     /// # Errors
     /// Zenoh has failed.
@@ -150,7 +151,7 @@ impl ParameterServices {
         .into()
     }
 
-    /// Sets all of them or none.
+    /// Sets all of these parameters or none.
     fn set(
         &self,
         asked: Vec<raw::Parameter>,
@@ -173,8 +174,8 @@ impl ParameterServices {
     }
 }
 
-/// Those of the names that begin with one of the prefixes that were asked for and have no more
-/// parts behind it than that; no prefix: all; no depth: however many.
+/// The names that begin with one of the prefixes asked for and have at most `depth` further parts.
+/// No prefix: all names. Depth 0: any number of parts.
 fn listed(names: Vec<String>, asked: &ListParametersRequest) -> ListParametersResult {
     let ListParametersRequest { prefixes, depth } = asked;
     let is_in_depth = |rest: &str| *depth == 0 || (rest.matches('.').count() as u64) < *depth;

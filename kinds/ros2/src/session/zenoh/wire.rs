@@ -1,4 +1,4 @@
-//! What crosses, as rmw_zenoh_cpp writes it: keys, tokens, attachments and bytes.
+//! What crosses the network, as rmw_zenoh_cpp writes it: keys, tokens, attachments and bytes.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -14,38 +14,38 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use crate::definition::Definition;
 
-/// Most bytes of a message or a request that is taken. A trajectory of a thousand points of seven
-/// joints has a fifth of it.
+/// Longest message or request that is taken, in bytes. A trajectory of a thousand points of seven
+/// joints is a fifth of that.
 pub(super) const MESSAGE_MAX: usize = 1 << 20;
-/// Bytes of an attachment: two numbers, how long the third is, the third.
+/// Bytes of an attachment: two numbers, the length of the gid, the gid.
 const ATTACHMENT: usize = 8 + 8 + 1 + 16;
-/// What stands before bytes in CDR, the least byte first.
+/// The header of a message in little-endian CDR.
 const LITTLE_ENDIAN: [u8; 4] = [0, 1, 0, 0];
-/// Messages that an end keeps if nobody says how many; it is not written then.
+/// Messages that an end keeps by default. Tokens leave out this number.
 const DEPTH: usize = 42;
 
-/// The hash of `std_srvs/srv/Trigger`. Those of services are not computed here: a test does it.
+/// The hash of `std_srvs/srv/Trigger`. Hashes of services are computed only in a test.
 pub(super) const TRIGGER: &str =
     "RIHS01_eeff2cd6fa5ad9d27cdf4dec64818317839b62f212a91e6b5304b634b2062c5f";
 
-/// What an end is about.
+/// The topic or service of an end.
 pub(super) struct Subject {
-    /// Of the topic or service, with a slash before it.
+    /// Name of the topic or service, with a slash before it.
     pub(super) name: String,
-    /// As DDS knows it.
+    /// Name of the type as DDS knows it.
     pub(super) type_name: String,
-    /// Of the type.
+    /// Hash of the type.
     pub(super) hash: String,
 }
 
 impl Subject {
-    /// Of a topic.
+    /// The subject of a topic.
     pub(super) fn of(name: &Name, definition: &Definition) -> Subject {
         let (type_name, hash) = (definition.dds_name(), definition.hash());
         Subject { name: name.to_string(), type_name, hash }
     }
 
-    /// Of a service.
+    /// The subject of a service.
     pub(super) fn of_service(name: &Name, package: &str, ty: &str, hash: &str) -> Subject {
         let type_name = format!("{package}::srv::dds_::{ty}_");
         Subject { name: name.to_string(), type_name, hash: hash.to_owned() }
@@ -63,8 +63,8 @@ impl Subject {
     }
 }
 
-/// The token by which others see a node, or an end of it: this session's `zid`, the node, which is
-/// its end 0, and the number of the end.
+/// The token by which others see a node, or an end of it. It holds this session's `zid`, the node,
+/// and the number of the end; the node itself is end 0.
 pub(super) fn token(
     domain: u16,
     zid: &str,
@@ -75,7 +75,7 @@ pub(super) fn token(
 ) -> String {
     let space = format!("%{}", node.namespace().trim_matches('/').replace('/', "%"));
     let node = node.base_name();
-    // Without an enclave of its own: the root.
+    // This node has no enclave of its own, so it is in the root enclave.
     let token = format!("@ros2_lv/{domain}/{zid}/0/{end}/{sort}/%/{space}/{node}");
     match about {
         None => token,
@@ -85,8 +85,8 @@ pub(super) fn token(
     }
 }
 
-/// What of it is not usual: reliability, durability, history and depth, and three that are always
-/// usual here.
+/// The settings in `qos` as a token has them: reliability, durability, history and depth, and three
+/// that always have their defaults here. A default is written as nothing.
 pub(super) fn qos_text(qos: &QosProfile) -> String {
     let reliability = match qos.reliability {
         Reliability::Reliable { .. } => "",
@@ -109,27 +109,27 @@ pub(super) fn gid(token: &str) -> [u8; 16] {
 /// What goes with each message, request and answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Attachment {
-    /// Counted by who sends: a gap is a loss.
+    /// Counted by the sender: a gap is a loss.
     pub(super) number: i64,
-    /// By the sender's clock: how long ago that is, nobody knows.
+    /// Time of sending by the sender's clock. It does not tell how long ago that was.
     pub(super) sent_unix_ns: i64,
-    /// Of who sends; in an answer, of who has asked.
+    /// Gid of the sender; in an answer, of the caller.
     pub(super) gid: [u8; 16],
 }
 
 impl Attachment {
-    /// One that is sent now.
+    /// An attachment that is sent now.
     pub(super) fn now(number: i64, gid: [u8; 16]) -> Attachment {
         Attachment { number, sent_unix_ns: unix_ns(), gid }
     }
 
-    /// As zenoh's own serialisation writes two numbers and a list of 16 bytes.
+    /// As bytes, in the way of zenoh's own serialisation for two numbers and a list of 16 bytes.
     pub(super) fn write(self) -> Vec<u8> {
         let Attachment { number, sent_unix_ns, gid } = self;
         [&number.to_le_bytes()[..], &sent_unix_ns.to_le_bytes(), &[16], &gid].concat()
     }
 
-    /// `None`: it is none. What follows is for others.
+    /// `None`: the bytes are not an attachment. Bytes that follow it are ignored.
     pub(super) fn read(bytes: &[u8]) -> Option<Attachment> {
         let (number, rest) = bytes.get(..ATTACHMENT)?.split_first_chunk()?;
         let (sent, rest) = rest.split_first_chunk()?;
@@ -139,7 +139,7 @@ impl Attachment {
     }
 }
 
-/// By the clock on the wall.
+/// The time by the wall clock.
 pub(super) fn unix_ns() -> i64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(now.as_nanos()).unwrap_or(i64::MAX)
@@ -151,7 +151,7 @@ pub(super) fn bytes_of<M: Serialize>(message: &M) -> Option<Vec<u8>> {
     Some([&LITTLE_ENDIAN, &bytes[..]].concat())
 }
 
-/// The message that these bytes are. `None`: they are none.
+/// Decodes a message. `None`: the bytes are not one.
 pub(super) fn message_of<M: DeserializeOwned>(bytes: &[u8]) -> Option<M> {
     let (head, body) = bytes.split_first_chunk::<4>()?;
     let order = match head {

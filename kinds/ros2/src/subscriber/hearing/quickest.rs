@@ -1,14 +1,14 @@
-//! How long the messages of a writer are on their way, at least: what takes much longer was held
-//! somewhere and is of the past, though it arrives only now. So it is after an outage of TCP, which
-//! brings all that was sent meanwhile.
+//! The shortest time that messages of a writer are on their way. A message that takes much longer
+//! was held somewhere and is old, though it arrives only now. That happens after an outage of TCP,
+//! which then delivers all that was sent meanwhile.
 
 use std::time::{Duration, Instant};
 
-/// So long the quickest message counts, and as long again. Then another delay is the usual one: the
-/// sender's clock was set, or the way has become longer.
+/// The quickest message counts for one to two of these windows. After that a longer delay counts as
+/// the usual one: the sender's clock was set, or the way has become longer.
 const WINDOW: Duration = Duration::from_secs(10);
 
-/// The quickest of the last messages.
+/// The quickest of the recent messages.
 pub(super) struct Quickest {
     begun: Instant,
     before_ns: i64,
@@ -20,7 +20,8 @@ impl Quickest {
         Quickest { begun: now, before_ns: i64::MAX, now_ns: i64::MAX }
     }
 
-    /// Whether a message that has just come was on its way so much longer than the quickest.
+    /// Whether a message that has just come was on its way more than `most` longer than the
+    /// quickest.
     pub(super) fn is_slow(&mut self, took_ns: i64, now: Instant, most: Duration) -> bool {
         if now.saturating_duration_since(self.begun) > WINDOW {
             *self = Quickest { begun: now, before_ns: self.now_ns, now_ns: i64::MAX };

@@ -34,13 +34,13 @@ impl Intake for Made {
     }
 }
 
-/// Of the writer with this number.
+/// The gid of the writer with this number.
 fn gid(writer: u8) -> Gid {
     let bytes = ros2_client::dds::rustdds::GUID::from_bytes([writer; 16]);
     Gid::from(bytes)
 }
 
-/// Of a message that arrived so long ago.
+/// The origin of a message that arrived so long ago.
 fn info(writer: u8, number: i64, ago: Duration) -> Origin {
     let arrived = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970") - ago;
     let arrived = ROSTime::from_nanos(arrived.as_nanos() as i64);
@@ -125,7 +125,7 @@ fn a_message_that_took_longer_than_others_of_its_writer_is_late() {
         hearing.look().expect("it looks");
         hearing.next().is_some()
     };
-    // By two clocks: what they show is far from each other.
+    // The times are of two clocks, which may be far apart.
     let first = -1_000_000_000;
     assert!(hear(1, first));
     assert!(hear(2, first + 150));
@@ -148,7 +148,7 @@ fn after_a_pause_nothing_is_taken_until_all_that_waited_is_gone() {
     let (sender, mut hearing) = hearing();
     sleep(AFTER * 2);
     let mut look = |number| {
-        // It says that it has just arrived: the thread that says so was away too.
+        // The message is marked as just arrived: the thread that marks it was away, too.
         sender.send(Some((1.0, info(1, number, Duration::ZERO)))).expect("it listens");
         hearing.look().expect("it looks");
         hearing.next().is_some()

@@ -15,14 +15,14 @@ fn picture(code: u8) -> Vec<u8> {
     encode(&PictureView::new(head(1, 0), &points[..]).expect("a frame's"), 90)
 }
 
-/// A file with these bytes, whose name ends so.
+/// A file with these bytes, whose name ends like this.
 fn written(name: &str, bytes: &[u8]) -> TempPath {
     let file = tempfile::Builder::new().suffix(name).tempfile().expect("a folder to write in");
     fs::write(file.path(), bytes).expect("room for it");
     file.into_temp_path()
 }
 
-/// The code of the next frame's first point, until the film is over or does not go on.
+/// The code of the next frame's first point; `None` when the film is over.
 fn shown(film: &mut Film) -> Result<Option<u8>, Fault> {
     if film.is_over()? {
         return Ok(None);
@@ -36,7 +36,7 @@ fn shown(film: &mut Film) -> Result<Option<u8>, Fault> {
     Ok(Some(code))
 }
 
-/// What is said of a file with these bytes when it is opened.
+/// The error when a file with these bytes is opened.
 fn refused(name: &str, bytes: &[u8]) -> String {
     let file = written(name, bytes);
     let refused = Film::open(&file, true).err().expect("it is not a film").text().to_owned();
@@ -130,8 +130,8 @@ fn a_bad_frame_behind_good_ones_is_named_with_its_place() {
 
 #[test]
 fn whatever_the_bytes_a_jpeg_is_cut_out_or_refused() {
-    // A JPEG within a JPEG (a thumbnail) and filled-up markers do not end it; whatever follows it
-    // stays in the file.
+    // A JPEG within a JPEG (a thumbnail) and padded markers do not end it; whatever follows the
+    // JPEG stays in the file.
     let inner = [0xff, BEGIN, 0xff, END];
     let bytes = [
         &[0xff, BEGIN, 0xff, 0xff, 0xe1, 0, 6][..],
@@ -144,7 +144,7 @@ fn whatever_the_bytes_a_jpeg_is_cut_out_or_refused() {
     let cut = Cut { file: file.by_ref().take(FRAME_BYTES_MAX), jpeg: &mut found }.all();
     assert_eq!((cut, found == bytes, file.position()), (Ok(()), true, bytes.len() as u64));
 
-    // Cut off anywhere, or with any byte changed: an end or an error, never a panic.
+    // Cut off anywhere, or with any byte changed: the result is an end or an error, never a panic.
     let good = picture(50);
     let mut points = vec![0; POINTS_LEN];
     for at in 0..600 {
@@ -154,7 +154,7 @@ fn whatever_the_bytes_a_jpeg_is_cut_out_or_refused() {
             let mut found = Vec::new();
             let file = Cursor::new(&bad).take(FRAME_BYTES_MAX);
             if (Cut { file, jpeg: &mut found }).all().is_ok() && at % 41 == 0 {
-                // What comes of it does not matter.
+                // The result does not matter.
                 let _ = jpeg::decode(&found, &mut points);
             }
         }

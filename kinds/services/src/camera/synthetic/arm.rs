@@ -1,5 +1,5 @@
-//! The arm as round tubes, in the manner of a small six-axis arm. Thickness goes with the length
-//! of the arm; the places come from its file.
+//! The arm as round tubes, in the style of a small six-axis arm. Their thickness depends on the
+//! length of the arm; their places come from its file.
 
 use std::f32::consts::TAU;
 
@@ -11,38 +11,40 @@ use tiny_skia::{Color, Pixmap, Shader};
 use super::brush::{blend, fill, hull, shapes};
 use super::view::Pinhole;
 
-/// Upper arm and forearm of the arm that the thicknesses are taken from, m.
+/// Length of upper arm and forearm of the arm that the thicknesses are taken from, m.
 const LENGTH_M: f32 = 0.572;
-/// Slices of a tube are at most so long, m: so fine is told what is before what.
+/// Longest slice of a tube, m: the resolution of what is in front of what.
 const SLICE_M: f32 = 0.075;
-/// Corners of a rim: more are not seen.
+/// Corners of a rim: more would not be visible.
 const CORNERS: usize = 24;
-/// A tube covers the end of another if it is so wide there, of the other's radius.
+/// A tube covers the end of another if its radius there is at least this part of the other's.
 const COVERS: f32 = 0.9;
-/// How far aside the brightest line of a tube lies, least and most, of its radius.
+/// Distance of the brightest line of a tube from its middle, least and most, as parts of its
+/// radius.
 const BRIGHT: (f32, f32) = (0.35, 0.8);
-/// The flat of a tube's end, of its radius: the rest is rounded.
+/// The flat part of a tube's end, as a part of its radius: the rest is rounded.
 const FLAT: f32 = 0.88;
 
-/// Towards the lamp.
+/// The direction of the lamp.
 const LAMP: Vec3 = Vec3::new(0.238, -0.511, 0.826);
-/// Light from everywhere, from above, from the lamp.
+/// Light from everywhere, from above, and from the lamp.
 const LIGHT: [f32; 3] = [0.24, 0.22, 0.78];
-/// How much the lamp is mirrored, and how sharply.
+/// How much of the lamp is mirrored, and how sharply.
 const SHINE: (f32, i32) = (0.26, 18);
 
 const PAINT: [f32; 3] = [0.94, 0.47, 0.13];
 const GRAPHITE: [f32; 3] = [0.22, 0.23, 0.25];
 const STEEL: [f32; 3] = [0.74, 0.75, 0.77];
 
-/// A tube that may narrow, and the link that it moves with: 0 is the base, 1 what joint 1 turns.
+/// A tube that may get narrower, and the link that it moves with: 0 is the base, 1 the link that
+/// joint 1 turns.
 #[derive(Clone)]
 pub(super) struct Tube {
     pub(super) link: usize,
     ends: [Vec3; 2],
     radii: [f32; 2],
     colour: [f32; 3],
-    /// Which ends no other tube covers.
+    /// Which ends are not covered by another tube.
     open: [bool; 2],
     pub(super) slices: usize,
 }
@@ -50,11 +52,12 @@ pub(super) struct Tube {
 /// All tubes of the arm, each in the frame of its link.
 pub(super) fn tubes(chain: &KinematicChain) -> Vec<Tube> {
     let poses = chain.forward(&[0.0; 6]);
-    // All joints at zero, the arm lies in a plane; where a joint is along its axis does not matter.
+    // With all joints at zero the arm is in a plane; where a joint is along its axis does not
+    // matter.
     let middle = poses[4].translation.y;
     let joint = poses.map(|pose| pose.translation.with_y(middle).as_vec3());
     let (shoulder, elbow, wrist, flange) = (joint[1], joint[2], joint[4], joint[6]);
-    // Which way an axis points is a matter of signs; the forearm leads away from the elbow.
+    // The direction of an axis depends on signs; the forearm leads away from the elbow.
     let ahead = chain.axis(3).as_vec3();
     let ahead = ahead * ahead.dot(wrist - elbow).signum();
     let neck = wrist - ahead * (wrist - elbow).dot(ahead);
@@ -81,7 +84,7 @@ pub(super) fn tubes(chain: &KinematicChain) -> Vec<Tube> {
         (5, wrist, tool, [0.0, tool_m - 0.014], [0.027, 0.025], GRAPHITE),
         (6, wrist, tool, [tool_m - 0.014, tool_m], [0.027, 0.027], STEEL),
     ];
-    // On either side of the arm.
+    // On both sides of the arm.
     #[rustfmt::skip]
     let double = [Vec3::Y, Vec3::NEG_Y].into_iter().flat_map(|side| [
         (1, shoulder, side, [0.0, 0.045], [0.061, 0.061], PAINT),
@@ -122,13 +125,13 @@ fn ends(tube: &Tube) -> [(Vec3, f32); 2] {
     [0, 1].map(|end| (tube.ends[end], tube.radii[end]))
 }
 
-/// Whether another end is at the place of this one and wide enough.
+/// Whether another end at the same place is wide enough to cover this one.
 fn covered(end: (Vec3, f32), tubes: &[Tube]) -> bool {
     let there = tubes.iter().flat_map(ends).filter(|other| other.0.distance(end.0) < 1e-4);
     there.filter(|other| other.1 > COVERS * end.1).count() > 1
 }
 
-/// Where the base, the six links and the flange are, in this order.
+/// The places of the base, the six links and the flange, in this order.
 pub(super) fn frames(chain: &KinematicChain, joints: &Joints) -> [Affine3A; 8] {
     let poses = chain.forward(joints);
     std::array::from_fn(|at| match at.checked_sub(1) {
@@ -141,7 +144,7 @@ pub(super) fn frames(chain: &KinematicChain, joints: &Joints) -> [Affine3A; 8] {
 }
 
 impl Tube {
-    /// The tube seen from where this frame stands.
+    /// The tube moved by this frame.
     pub(super) fn moved(&self, frame: &Affine3A) -> Tube {
         Tube { ends: self.ends.map(|end| frame.transform_point3(end)), ..self.clone() }
     }
@@ -158,15 +161,15 @@ impl Tube {
         (self.cut(slice).0 + self.cut(slice + 1).0) / 2.0
     }
 
-    /// Draws a slice, with the ends of the tube that it has.
+    /// Draws a slice, and the tube's end if the slice has it.
     pub(super) fn draw(&self, slice: usize, view: &Pinhole, picture: &mut Pixmap) {
         let axis = (self.ends[1] - self.ends[0]).normalize_or(Vec3::Z);
         let middle = self.middle(slice);
         let eye = (view.eye - middle).normalize();
         let across = axis.cross(eye).normalize_or(axis.any_orthonormal_vector());
         let facing = across.cross(axis);
-        // From the line where the lamp falls on it to the side away from the lamp. More colours
-        // would be seen by few, and take their time.
+        // From the line with the most light to the side away from the lamp. More colours would
+        // hardly be visible, and would take time.
         let (aside, before) = (across.dot(LAMP), facing.dot(LAMP).max(0.0));
         let away = -aside.signum();
         let bright = -away * (aside / aside.hypot(before).max(0.1)).abs().clamp(BRIGHT.0, BRIGHT.1);
@@ -183,7 +186,7 @@ impl Tube {
         for (cut, end, out) in [(slice, 0, -axis), (slice + 1, self.slices, axis)] {
             let is_seen = out.dot(view.eye - self.cut(cut).0) > 0.0;
             if cut == end && self.open[usize::from(end > 0)] && is_seen {
-                // The border is round: between the end and the side that is seen.
+                // The border is round: its direction is between the end and the visible side.
                 let border = self.lit((out + facing).normalize_or(out), eye);
                 fill(picture, shapes([spots(cut, 1.0)]), Shader::SolidColor(border));
                 fill(picture, shapes([spots(cut, FLAT)]), Shader::SolidColor(self.lit(out, eye)));
@@ -191,14 +194,14 @@ impl Tube {
         }
     }
 
-    /// Place and radius so many slices from the first end.
+    /// Place and radius at `slices` slices from the first end.
     fn cut(&self, slices: usize) -> (Vec3, f32) {
         let part = slices as f32 / self.slices as f32;
         let [from, to] = self.radii;
         (self.ends[0].lerp(self.ends[1], part), from + (to - from) * part)
     }
 
-    /// Around the tube there, at this part of its radius.
+    /// The circle around the tube there, at this part of its radius.
     fn rim(&self, slices: usize, part: f32) -> [Vec3; CORNERS] {
         let (place, radius) = self.cut(slices);
         let axis = (self.ends[1] - self.ends[0]).normalize_or(Vec3::Z);
@@ -209,12 +212,12 @@ impl Tube {
         })
     }
 
-    /// Its colour where the surface looks this way.
+    /// Its colour where the surface faces this direction.
     fn lit(&self, normal: Vec3, eye: Vec3) -> Color {
         let [everywhere, above, lamp] = LIGHT;
         let light = everywhere + above * (normal.z + 1.0) / 2.0 + lamp * normal.dot(LAMP).max(0.0);
         let shine = SHINE.0 * normal.dot((LAMP + eye).normalize()).max(0.0).powi(SHINE.1);
-        // The codes of a screen grow about as the root of the light.
+        // The codes of a screen grow about as the square root of the light.
         let [red, green, blue] =
             self.colour.map(|part| (part * light.sqrt() + shine).clamp(0.0, 1.0));
         Color::from_rgba(red, green, blue, 1.0).unwrap_or(Color::BLACK)

@@ -1,4 +1,4 @@
-//! What is filled and stroked on the picture.
+//! Fills and strokes on the picture.
 
 use glam::Vec2;
 use tiny_skia::{
@@ -6,8 +6,7 @@ use tiny_skia::{
     SpreadMode, Stroke, Transform,
 };
 
-/// The smallest shape without dents around points, always the same way round: Andrew's monotone
-/// chain.
+/// The convex hull of points, always in the same direction of rotation: Andrew's monotone chain.
 pub(super) fn hull(mut points: Vec<Vec2>) -> Vec<Vec2> {
     points.sort_unstable_by(|one, other| one.x.total_cmp(&other.x).then(one.y.total_cmp(&other.y)));
     let mut hull: Vec<Vec2> = Vec::with_capacity(points.len());
@@ -27,7 +26,8 @@ pub(super) fn hull(mut points: Vec<Vec2>) -> Vec<Vec2> {
     hull
 }
 
-/// Closed shapes as one path; what they share counts once if they go the same way round.
+/// Closed shapes as one path; overlaps count once if the shapes have the same direction of
+/// rotation.
 pub(super) fn shapes<S>(shapes: impl IntoIterator<Item = S>) -> Option<Path>
 where
     S: IntoIterator<Item = Vec2>,
@@ -61,22 +61,22 @@ fn add(path: &mut PathBuilder, points: impl IntoIterator<Item = Vec2>) {
     }
 }
 
-/// A colour that covers so much of what is behind it.
+/// A colour that covers a part of what is behind it.
 pub(super) fn colour([red, green, blue]: [u8; 3], part: f32) -> Color {
     Color::from_rgba8(red, green, blue, (part * 255.0) as u8)
 }
 
-/// From one colour to the next between two points, each at its part of the way; past these as
-/// there.
+/// A gradient between two points; each colour is at its part of the way. Beyond the points it has
+/// the colours of the ends.
 pub(super) fn blend(ends: [Vec2; 2], colours: &[(f32, Color)]) -> Shader<'static> {
     let stops = colours.iter().map(|&(part, colour)| GradientStop::new(part, colour)).collect();
     let [start, end] = ends.map(|point| Point::from_xy(point.x, point.y));
     let blend = LinearGradient::new(start, end, stops, SpreadMode::Pad, Transform::identity());
-    // From a point to itself there is no way: then one colour does.
+    // If both points are the same there is no direction: then one colour is used.
     blend.unwrap_or(Shader::SolidColor(colours[0].1))
 }
 
-/// Fills a path; none, or one that cannot be drawn, is nothing.
+/// Fills a path; does nothing without a path, or if it cannot be drawn.
 pub(super) fn fill(picture: &mut Pixmap, path: Option<Path>, shader: Shader<'_>) {
     let paint = Paint { shader, ..Paint::default() };
     if let Some(path) = path {
@@ -84,7 +84,7 @@ pub(super) fn fill(picture: &mut Pixmap, path: Option<Path>, shader: Shader<'_>)
     }
 }
 
-/// Draws along a path, so many points wide; as above.
+/// Draws along a path, `width` points wide; does nothing if there is no path.
 pub(super) fn stroke(picture: &mut Pixmap, path: Option<&Path>, width: f32, shader: Shader<'_>) {
     let paint = Paint { shader, ..Paint::default() };
     if let Some(path) = path {

@@ -7,16 +7,16 @@ use super::brush::{blend, colour, fill, line, shapes, stroke};
 use super::view::Pinhole;
 use crate::camera::image::{HEIGHT, WIDTH};
 
-/// From the top of the picture down, each so far, of its height.
+/// Colours from the top of the picture to its bottom, each with its part of the height.
 const FLOOR: [(f32, [u8; 3]); 3] =
     [(0.0, [66, 74, 86]), (0.4, [82, 92, 105]), (1.0, [90, 100, 113])];
 const LINE: [u8; 3] = [160, 178, 196];
 /// Lines of the grid: how far apart (in steps of 0.1 m), how wide (points), how bright.
 const GRID: [(i32, f32, f32); 2] = [(1, 0.9, 0.3), (5, 1.7, 0.5)];
-/// The floor that has lines, in steps of 0.1 m: towards the camera and away from it.
+/// The part of the floor with lines, in steps of 0.1 m: towards the camera and away from it.
 const STEPS: (i32, i32) = (10, 24);
 
-/// Paints it.
+/// Paints the room.
 pub(super) fn paint(picture: &mut Pixmap, view: &Pinhole) {
     let (wide, high) = (WIDTH as f32, HEIGHT as f32);
     let all = || shapes([[(0.0, 0.0), (wide, 0.0), (wide, high), (0.0, high)].map(Vec2::from)]);
@@ -43,7 +43,7 @@ pub(super) fn paint(picture: &mut Pixmap, view: &Pinhole) {
     fill(picture, all(), around(middle, 460.0, [([0; 3], 0.0), ([0; 3], 0.3)]));
 }
 
-/// From one colour around a point to another so many points away.
+/// A gradient from one colour at a point to another one at a distance, in points.
 fn around(middle: Vec2, radius: f32, colours: [([u8; 3], f32); 2]) -> Shader<'static> {
     let [near, far] = colours.map(|(code, part)| colour(code, part));
     let stops = vec![GradientStop::new(0.0, near), GradientStop::new(1.0, far)];

@@ -35,7 +35,7 @@ fn frame(camera: &mut Synthetic, time_s: u64, pose_s: u64) -> Vec<u8> {
     points
 }
 
-/// Points that differ, in these rows.
+/// The number of points that differ in these rows.
 fn differing(one: &[u8], other: &[u8], rows: std::ops::Range<usize>) -> usize {
     let span = rows.start * ROW_LEN..rows.end * ROW_LEN;
     let points = one[span.clone()].as_chunks::<3>().0.iter().zip(other[span].as_chunks::<3>().0);
@@ -54,7 +54,7 @@ fn the_picture_shows_the_arm_and_follows_its_pose() {
     assert!(differing(&home, &turned, 0..HEIGHT) > 10_000);
 }
 
-/// The middle of the mark that shows where the flange is, and its points.
+/// The middle of the mark that shows the place of the flange, and the number of its points.
 fn mark(points: &[u8]) -> (Vec2, usize) {
     let is_mark = |&(_, point): &(usize, &[u8; 3])| *point == TRACK;
     let points = points.as_chunks::<3>().0.iter().enumerate().filter(is_mark);
@@ -101,7 +101,8 @@ fn the_arm_covers_its_joints_and_only_what_is_near_it() {
             let at = spot.y as usize * WIDTH + spot.x as usize;
             assert_ne!(with.as_chunks::<3>().0[at], room[at][..3], "{joints:?} at {place}");
         }
-        // What is brighter than the room is arm: its shadow and the words' ground are darker.
+        // Points brighter than the room belong to the arm: its shadow and the words' ground are
+        // darker.
         let bodies = places.iter().chain([&Vec3::ZERO]).map(|place| camera.view.spot(*place));
         let bodies = bodies.collect::<Vec<_>>();
         let is_paint = |point: &[u8; 3]| point[0] > 120 && point[0] / 2 > point[2];

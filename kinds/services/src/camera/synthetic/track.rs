@@ -4,11 +4,11 @@ use std::collections::VecDeque;
 
 use glam::Vec3;
 
-/// A place is kept so long, ns.
+/// How long a place is kept, ns.
 const KEPT_NS: u64 = 8_000_000_000;
-/// From one place that is kept to the next, m at least.
+/// Least distance between two places that are kept, m.
 const STEP_M: f32 = 0.004;
-/// Most places: a flange in full haste would leave more of them, and a shorter path.
+/// Most places: a flange at full speed would need more of them, so its path is shorter.
 const PLACES_MAX: usize = 1200;
 /// Places in a piece.
 const PIECE: usize = 24;
@@ -30,7 +30,7 @@ impl Track {
         Track { places: VecDeque::with_capacity(PLACES_MAX) }
     }
 
-    /// The flange is here.
+    /// Adds the flange's place.
     pub(super) fn add(&mut self, time_ns: u64, place: Vec3) {
         if self.places.back().is_none_or(|(_, last)| last.distance(place) >= STEP_M) {
             if self.places.len() == PLACES_MAX {
@@ -40,7 +40,7 @@ impl Track {
         }
     }
 
-    /// Forgets what is old, and gives the rest, up to where the flange is now.
+    /// Removes old places, and returns the rest, up to the flange's place now.
     pub(super) fn pieces(&mut self, now_ns: u64, flange: Vec3) -> Vec<Piece> {
         let old_ns = |at_ns: u64| now_ns.saturating_sub(at_ns);
         while self.places.front().is_some_and(|&(at_ns, _)| old_ns(at_ns) > KEPT_NS) {

@@ -1,15 +1,15 @@
-//! Where the camera stands, and how places become points of the picture.
+//! The place of the camera, and how places become points of the picture.
 
 use glam::{Vec2, Vec3};
 
 use crate::camera::image::{HEIGHT, WIDTH};
 
-/// Where the camera stands, what it looks at (m), and what it sees from top to bottom (degrees).
+/// The place of the camera, the place it looks at (m), and its vertical angle of view (degrees).
 const EYE: Vec3 = Vec3::new(1.16, -1.22, 0.78);
 const TARGET: Vec3 = Vec3::new(0.13, 0.0, 0.315);
 const ANGLE_DEG: f32 = 31.0;
 
-/// Nothing that is drawn comes nearer to the camera, m.
+/// Nothing that is drawn comes nearer to the camera than this, m.
 const NEAREST_M: f32 = 0.05;
 
 /// A pinhole camera.
@@ -24,7 +24,7 @@ pub(super) struct Pinhole {
 }
 
 impl Pinhole {
-    /// The camera before the arm.
+    /// The camera in front of the arm.
     pub(super) fn of_the_arm() -> Pinhole {
         let ahead = (TARGET - EYE).normalize();
         let right = ahead.cross(Vec3::Z).normalize();
@@ -32,7 +32,7 @@ impl Pinhole {
         Pinhole { eye: EYE, right, down: ahead.cross(right), ahead, focal }
     }
 
-    /// Where a place is seen: points from the left and from the top.
+    /// The point at which a place is seen: points from the left and from the top.
     pub(super) fn spot(&self, place: Vec3) -> Vec2 {
         let seen = place - self.eye;
         let offset = Vec2::new(seen.dot(self.right), seen.dot(self.down));

@@ -8,9 +8,9 @@ use super::brush::colour;
 /// The letters.
 const WEIGHT: FontWeight = FontWeight::Regular;
 const SIZE: RasterHeight = RasterHeight::Size16;
-/// Around the words, points: beside them, above and below.
+/// Margin around the words, points: beside them, and above and below.
 const MARGIN: (usize, usize) = (8, 3);
-/// Behind them, and how much it covers.
+/// The colour behind them, and how much it covers.
 const GROUND: ([u8; 3], f32) = ([10, 13, 18], 0.5);
 
 /// A line of words on a darkened ground.
@@ -22,7 +22,7 @@ pub(super) struct Label {
 }
 
 impl Label {
-    /// Draws it; what has no room is cut off.
+    /// Draws it; parts outside the picture are cut off.
     pub(super) fn draw(&self, picture: &mut Pixmap) {
         let high = SIZE.val() + 2 * MARGIN.1;
         let [left, top, wide, high] =
@@ -52,7 +52,7 @@ impl Label {
         }
     }
 
-    /// Columns that these words take.
+    /// Columns that these words need.
     pub(super) fn width(words: &str) -> usize {
         words.chars().count() * get_raster_width(WEIGHT, SIZE) + 2 * MARGIN.0
     }

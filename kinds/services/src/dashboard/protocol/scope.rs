@@ -1,4 +1,4 @@
-//! What the page and the dashboard say of a scope.
+//! Messages between the page and the dashboard about a scope.
 //!
 //! ```text
 //! {"do":"scope","id":1,"traces":["pid.out","motor.position"],
@@ -9,55 +9,55 @@
 //! {"do":"unscope","id":3}                             closes it
 //! ```
 //!
-//! None of them needs a token: a scope shows what else is to be seen without one. A viewer has one
-//! scope at most, all viewers together [`SCOPES_MAX`]. What it shows comes as
-//! `{"type":"scope",...}`, see [`ScopePicture`]; a viewer that is slow misses some. It is also
-//! there as a file, at `/scope/KEY.csv` and `/scope/KEY.mcap`.
+//! None of these orders needs a token: a scope shows only what can be seen without one. A viewer
+//! has at most one scope, all viewers together at most [`SCOPES_MAX`]. What a scope shows comes as
+//! `{"type":"scope",...}`, see [`ScopePicture`]; a slow viewer misses some of these. It can also be
+//! fetched as a file, at `/scope/KEY.csv` and `/scope/KEY.mcap`.
 
 use serde::{Deserialize, Serialize};
 use sinew_scope::{
     Cursors, Doing, FrequencyPoint, NotShown, ScopeSettings, StepResponse, TraceFigures,
 };
 
-/// Scopes of all viewers. One takes 2 MiB for each trace and 5 MiB for each thread at most.
+/// Most scopes of all viewers. One takes at most 2 MiB for each trace and 5 MiB for each thread.
 pub const SCOPES_MAX: usize = 4;
-/// Traces of one.
+/// Most traces of one scope.
 pub const SCOPE_TRACES_MAX: usize = 8;
-/// Columns of a picture, pairs of an XY picture, and points of a spectrum or a response.
+/// Most columns of a picture, pairs of an XY picture, and points of a spectrum or a response.
 pub const COLUMNS_MAX: usize = 1000;
 /// The longest name of a trace, bytes.
 pub const TRACE_NAME_MAX: usize = 200;
-/// Numbers of a file. Longer captures are for `sinew scope`.
+/// Most numbers in a file. Longer captures are for `sinew scope`.
 pub const FILE_NUMBERS_MAX: usize = 1 << 20;
 
-/// What a viewer wants of its scope.
+/// What a viewer wants to see on its scope.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ScopeWanted {
-    /// Comes back with the answer.
+    /// Is repeated in the answer.
     pub id: u64,
     /// Names of one number each.
     pub traces: Vec<String>,
-    /// The capture.
+    /// The settings of the capture.
     #[serde(default)]
     pub settings: ScopeSettings,
-    /// What is shown of it.
+    /// What is shown of the capture.
     pub look: ScopeLook,
-    /// Whether the scope keeps to what it shows now.
+    /// Whether the scope keeps showing what it shows now.
     #[serde(default)]
     pub frozen: bool,
 }
 
-/// What is shown of a capture; traces are meant by their places.
+/// What is shown of a capture; a trace is given by its index.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ScopeLook {
     /// Columns of the picture, 2 to [`COLUMNS_MAX`].
     pub columns: usize,
-    /// Part of the window, s after its zero; the whole of it without.
+    /// A part of the window, s after its zero; the whole window if not given.
     #[serde(default)]
     pub span_s: Option<[f64; 2]>,
-    /// Where cursors stand, likewise.
+    /// The places of cursors, also s after the window's zero.
     #[serde(default)]
     pub cursors_s: Option<[f64; 2]>,
     /// A picture of two traces: x, y.
@@ -69,28 +69,28 @@ pub struct ScopeLook {
     /// How a trace follows a step.
     #[serde(default)]
     pub step: Option<StepLook>,
-    /// How the second trace answers the first, frequency by frequency.
+    /// The frequency response from the first trace to the second.
     #[serde(default)]
     pub bode: Option<[usize; 2]>,
 }
 
-/// A step and who follows it.
+/// A step, and the trace that follows it.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StepLook {
-    /// Whose step it is; without one it came at the capture's zero.
+    /// The trace that has the step; if not given, the step is at the capture's zero.
     #[serde(default)]
     pub input: Option<usize>,
-    /// Who follows.
+    /// The trace that follows.
     pub output: usize,
 }
 
 /// What a scope shows.
 #[derive(Clone, Debug, Serialize)]
 pub struct ScopePicture {
-    /// Names its files.
+    /// The name of its files.
     pub key: u64,
-    /// Captures before this one.
+    /// Number of captures before this one.
     pub number: u64,
     /// What the scope is doing.
     pub doing: Doing,
@@ -98,23 +98,23 @@ pub struct ScopePicture {
     pub triggered: bool,
     /// The window, s after its zero.
     pub window_s: [f64; 2],
-    /// What of it the columns show.
+    /// The part of the window that the columns show.
     pub span_s: [f64; 2],
-    /// Cycles that were gone before they were read, since the scope was opened.
+    /// Cycles that were overwritten before they were read, since the scope was opened.
     pub lost: u64,
-    /// How often the core had been started anew.
+    /// How often the core had been started again.
     pub life: u32,
-    /// Why nothing new comes, if nothing does.
+    /// Why nothing new comes, if that is so.
     pub ended: Option<String>,
     /// In the order in which they were chosen.
     pub traces: Vec<TracePicture>,
-    /// What was asked for: x and y of each pair, `None` where the line breaks.
+    /// If requested: x and y of each pair, `None` where the line breaks.
     pub xy: Option<Vec<Option<[f32; 2]>>>,
-    /// As above.
+    /// The spectrum, if requested.
     pub spectrum: Option<Result<SpectrumPicture, NotShown>>,
-    /// As above.
+    /// The step response, if requested.
     pub step: Option<Result<StepResponse, NotShown>>,
-    /// As above: the points that say anything.
+    /// The frequency response, if requested: only meaningful points.
     pub bode: Option<Result<Vec<FrequencyPoint>, NotShown>>,
 }
 
@@ -125,34 +125,34 @@ pub struct TracePicture {
     pub name: String,
     /// Its unit, or empty.
     pub unit: String,
-    /// Not empty: its numbers are indices into these words.
+    /// If not empty, its numbers are indices into these words.
     pub labels: Vec<String>,
-    /// Least value in each column; `None` where there is none.
+    /// Least value in each column; `None` for a column without a value.
     pub min: Vec<Option<f32>>,
-    /// Greatest value, likewise.
+    /// Greatest value in each column, likewise.
     pub max: Vec<Option<f32>>,
-    /// Of the whole window; `None` without a finite value in it.
+    /// Figures of the whole window; `None` without a finite value in it.
     pub figures: Option<TraceFigures>,
-    /// If they were asked for.
+    /// Values at the cursors, if they were requested.
     pub cursors: Option<Cursors>,
 }
 
-/// A spectrum, of neighbouring frequencies the greatest.
+/// A spectrum; of neighbouring frequencies only the one with the greatest amplitude.
 #[derive(Clone, Debug, Serialize)]
 pub struct SpectrumPicture {
     /// Frequency in Hz, and the amplitude of a sine there, in the trace's unit.
     pub points: Vec<[f64; 2]>,
-    /// The greatest ones, likewise.
+    /// The greatest peaks, likewise.
     pub peaks: Vec<[f64; 2]>,
-    /// Between two frequencies, Hz.
+    /// Distance between two frequencies, Hz.
     pub resolution_hz: f64,
 }
 
 impl ScopeWanted {
-    /// Looks whether it can be shown. What its settings must be the scope knows itself.
+    /// Checks whether it can be shown. The scope itself checks its settings.
     ///
     /// # Errors
-    /// What is wrong, what was expected.
+    /// What is wrong, and what was expected.
     pub fn check(&self) -> Result<(), String> {
         let count = self.traces.len();
         if !(1..=SCOPE_TRACES_MAX).contains(&count) {

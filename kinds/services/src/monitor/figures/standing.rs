@@ -1,4 +1,4 @@
-//! What the supervisor tells: domains, services, links, events, the last stop.
+//! Figures from the supervisor: domains, services, links, events, the last stop.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -16,7 +16,7 @@ use sinew_control::status::{
 
 use super::{Gauges, Labels, counters, gauge, gauges};
 
-/// Name, words, and where it is read; `None` if nobody outside can know.
+/// Name, description, and how the value is read; `None` if it cannot be known from outside.
 type Row<T> = (&'static str, &'static str, fn(&T) -> Option<u64>);
 
 const DOMAIN: &[Row<DomainStatus>] =
@@ -83,7 +83,7 @@ const GAUGES: [(&str, Option<Unit>, &str); 14] = [
 
 /// The figures of the status.
 pub(in crate::monitor) struct Standing {
-    /// As [`GAUGES`].
+    /// In the order of [`GAUGES`].
     gauges: [Gauges; GAUGES.len()],
     domain: Counts<DomainStatus>,
     node: Counts<NodeStatus>,
@@ -96,7 +96,7 @@ pub(in crate::monitor) struct Standing {
 }
 
 impl Standing {
-    /// Empty.
+    /// Without values.
     pub(in crate::monitor) fn new(registry: &mut Registry) -> Standing {
         let doc = "Events of the run, by what they are about";
         let events = counters(registry, "events", doc);
@@ -117,7 +117,7 @@ impl Standing {
         }
     }
 
-    /// Shows a status.
+    /// Publishes a status.
     pub(in crate::monitor) fn show(&mut self, status: &Status) {
         let [in_phase, in_state, up, resident, rest @ ..] = &self.gauges;
         let [in_flight, time_max, fill, broken, heard, round_trip, rest @ ..] = rest;
@@ -145,7 +145,7 @@ impl Standing {
                 ] {
                     match ns {
                         Some(ns) => _ = gauge(family, &of_host).set(ns / 1e9),
-                        // What was known of a host that is silent grows old.
+                        // A host's last known value is out of date once the host is silent.
                         None => _ = family.remove(&of_host),
                     }
                 }
@@ -178,14 +178,14 @@ impl Standing {
             for (family, us) in [(safe_output, stop.safe_output_us), (at_rest, stop.at_rest_us)] {
                 match us {
                     Some(us) => _ = gauge(family, &Labels::new()).set(us as f64 / 1e6),
-                    // What was not seen is not that of the stop before.
+                    // A value that was not observed must not be that of the stop before.
                     None => family.clear(),
                 }
             }
         }
     }
 
-    /// Counts events, and how many could not be seen.
+    /// Counts events, and those that could not be seen.
     pub(in crate::monitor) fn events(&self, events: &[Event], missed: u64) {
         for event in events {
             self.events.get_or_create(&labels("kind", event.what.word())).inc();
@@ -194,11 +194,11 @@ impl Standing {
     }
 }
 
-/// The times of a flow node, counted elsewhere: a histogram whose values come all at once.
+/// The times of a flow node, counted elsewhere: a histogram that gets all its values at once.
 #[derive(Debug, Default)]
 struct FlowTimes(Mutex<Lives>);
 
-/// What a node has done in the life of its process that is now, and in all before.
+/// The figures of a node in the current life of its process, and in all lives before.
 #[derive(Debug, Default)]
 struct Lives {
     before: FlowStatus,
@@ -215,7 +215,7 @@ impl FlowTimes {
     }
 
     fn lives(&self) -> MutexGuard<'_, Lives> {
-        // A value is never left half changed.
+        // A panic never leaves a value half changed.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -248,12 +248,12 @@ impl TypedMetric for FlowTimes {
     const TYPE: MetricType = MetricType::Histogram;
 }
 
-/// Counters that follow those of the run. Some of these begin again at 0 while the monitor goes on:
-/// a core that is reset has new links. A counter of Prometheus must not fall.
+/// Counters that follow those of the run. Some of those begin again at 0 while the monitor runs: a
+/// core that is reset has new links. A counter of Prometheus must never fall.
 struct Counts<T: 'static> {
     rows: &'static [Row<T>],
     counters: Vec<Family<Labels, Counter>>,
-    /// What the run had counted when it was looked at last, by row.
+    /// The counts of the run at the last poll, by row.
     seen: HashMap<(usize, Labels), u64>,
 }
 

@@ -1,4 +1,4 @@
-//! What Prometheus gets: by its own schema, whose types are made from the official file.
+//! What Prometheus gets, read by its own schema, whose types are made from the official file.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ fn a_cycle_is_counted_once_in_each_figure_of_its_thread() {
     for _ in 0..3 {
         cycles.observe(thread, &Cycle::new(&record, None, Clock::from_rate(1.0)));
     }
-    // More have run than had a record here.
+    // More cycles have run than had a record here.
     cycles.totals(thread, 0, Totals { cycles: 9, ..Totals::default() });
     cycles.totals(thread, 1, Totals { cycles: 1, overruns: 2, ..Totals::default() });
     cycles.lost(thread, 7);
@@ -59,7 +59,7 @@ fn a_rule_counts_what_the_thread_has_counted_since_the_record_before() {
     });
     let skipped = |before| Cycle::new(&record, before, Clock::from_rate(1.0)).since.skipped;
     assert_eq!(skipped(None), 3, "nothing was counted before it");
-    // What is restored has counted nothing: not in this life, and not since another record.
+    // A restored record has counted nothing: not in this life, and not since another record.
     assert_eq!(skipped(Some(Totals::default())), 0);
     assert_eq!(skipped(Some(Totals { skipped: 7, ..Totals::default() })), 0);
 }
@@ -78,7 +78,7 @@ fn a_native_histogram_holds_every_value_in_its_bucket() {
     assert_eq!(histogram.zero_count, 2);
     assert_eq!(histogram.bucket.last().map(|it| it.cumulative_count), Some(5002));
     assert_eq!(histogram.bucket.len(), BUCKETS_S.len() + 1, "classic ones beside");
-    // By the definition of the format: bucket i ends at 2^(i / 2^schema).
+    // By the definition of the format, bucket i ends at 2^(i / 2^schema).
     let index = |ns: u64| {
         let scale = f64::from(2_i32.pow(histogram.schema as u32));
         ((ns as f64 / 1e9).log2() * scale).ceil() as i32
@@ -128,7 +128,7 @@ fn a_flow_node_has_its_packets_and_their_times_also_after_a_restart() {
         Status { domains: vec![domain], ..Status::default() }
     };
     standing.show(&status(flow));
-    // Another process begins again at nothing.
+    // Another process begins again at zero.
     standing.show(&status(FlowStatus::default()));
     standing.show(&status(FlowStatus { in_flight: 1, ..flow }));
     let mut text = String::new();

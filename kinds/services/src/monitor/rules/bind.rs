@@ -1,4 +1,4 @@
-//! Where in a plan the quantity of a rule is found: a rule watches each of its sources alone.
+//! Where in a plan the quantity of a rule is found: a rule watches each of its sources separately.
 
 use std::collections::BTreeSet;
 
@@ -12,26 +12,26 @@ use super::quantity::{How, Known, Take};
 use super::{At, Bound, Change, Judge, News, Quantity, Rule};
 use crate::monitor::figures::{Cycle, us};
 
-/// All rules, each at all its sources in a plan.
+/// All rules, each with all its sources in a plan.
 pub(in crate::monitor) struct Watched(Vec<Bounded>);
 
 /// A rule at one source.
 pub(in crate::monitor) struct Bounded {
-    /// Place of the rule.
+    /// Index of the rule.
     pub(in crate::monitor) rule: usize,
     /// The source, in words.
     pub(in crate::monitor) source: String,
-    /// What decides.
+    /// Decides when the rule fires.
     pub(in crate::monitor) judge: Judge,
-    /// The thread of the core whose cycles decide; `None`: the status does.
+    /// The thread of the core whose cycles are judged; `None`: the status is judged.
     pub(in crate::monitor) thread: Option<ThreadId>,
     value: Value,
-    /// Whether what the status tells is counted, and what it told last.
+    /// Whether the value in the status is a count, and its last value.
     is_count: bool,
     seen: Option<f64>,
 }
 
-/// What the status tells; `None` if nobody outside can know.
+/// The value in the status; `None` if it cannot be known from outside.
 type Told = dyn Fn(&Status) -> Option<f64>;
 
 /// Where the values of a source are.
@@ -51,7 +51,7 @@ impl Watched {
     /// Finds the sources of all rules.
     ///
     /// # Errors
-    /// A rule names what the plan does not have.
+    /// A rule names something that the plan does not have.
     pub(in crate::monitor) fn bind(rules: &[Rule], plan: &Plan) -> Result<Watched, String> {
         let mut watched = Vec::new();
         for (at, rule) in rules.iter().enumerate() {
@@ -62,7 +62,7 @@ impl Watched {
                     source: words,
                     judge: Judge::new(rule, bound),
                     thread,
-                    // What was counted before the first look at the status is not news.
+                    // What was counted before the first poll of the status does not count.
                     seen: matches!(value, Value::RecordsLost).then_some(0.0),
                     is_count: rule.quantity.how() == How::Count,
                     value,
@@ -77,7 +77,7 @@ impl Watched {
         self.0.iter().filter(move |it| it.rule == rule)
     }
 
-    /// The core has begun anew: what was decided at these sources is forgotten.
+    /// The core was started again: the state of these sources is forgotten.
     pub(in crate::monitor) fn reset(&mut self, is_it: impl Fn(&Bounded) -> bool) -> Vec<News> {
         let chosen = self.0.iter_mut().filter(|it| is_it(it));
         chosen.filter_map(|it| it.judge.reset().map(|change| it.news(change, None))).collect()
@@ -107,7 +107,7 @@ impl Watched {
                 Value::Status(value) => value(status)?,
                 Value::RecordsLost => lost(it.thread?) as f64,
             };
-            // A count that starts anew is news.
+            // A count that begins again from 0 is new as a whole.
             let value = match (it.is_count, it.seen.replace(value)) {
                 (true, None) => 0.0,
                 (true, Some(before)) if before <= value => value - before,
@@ -120,7 +120,7 @@ impl Watched {
     }
 }
 
-/// A source: what selectors tell it by, its thread, its words, its values.
+/// A source: the keys that selectors choose it by, its thread, its words, its values.
 struct Source {
     keys: [(&'static str, String); 2],
     thread: Option<ThreadId>,
@@ -130,14 +130,14 @@ struct Source {
 
 impl Source {
     /// Whether a selector chooses it. `planner.out` names a port at an end of a link, `planner` any
-    /// of that node.
+    /// port of that node.
     fn has(&self, key: &str, value: &str) -> bool {
         let rest = |is: &str| is.strip_prefix(value).map(|rest| rest.chars().next());
         self.keys.iter().any(|it| it.0 == key && matches!(rest(&it.1), Some(None | Some('.'))))
     }
 }
 
-/// What a rule is compared with, and where.
+/// The number that a rule is compared with, and its sources.
 fn sources(rule: &Rule, plan: &Plan) -> Result<(f64, Vec<Source>), String> {
     let (known, selector) = match &rule.quantity {
         Quantity::Known { known, selector } => (known, selector),
@@ -167,7 +167,7 @@ fn nothing_chosen(known: &Known, selector: &[(&str, String)], all: &[Source]) ->
     format!("no {key} '{value}' that has '{}'; {help}", known.name)
 }
 
-/// Everything in the plan that has the quantity.
+/// All sources in the plan that have the quantity.
 fn known_sources(known: &Known, plan: &Plan) -> Vec<Source> {
     let mut all = Vec::new();
     let mut add = |keys: [(&'static str, &str); 2], thread, words, value| {

@@ -1,27 +1,27 @@
-//! When a rule fires: from the values of one source as they come, each with its time.
+//! When a rule fires, decided from the values of one source, each with its time.
 
 use std::collections::VecDeque;
 
 use super::quantity::How;
 use super::{Comparison, Rule};
 
-/// A rule that has fired ends when it has not held for as long as it had to hold, and this at
-/// least: a value that flickers about its bound is one alarm, not hundreds a second.
+/// A rule that has fired is resolved when it has not held for as long as it had to hold, and at
+/// least for this time: a value that flickers around its bound is one alarm, not hundreds a second.
 const CLEAR_NS_MIN: u64 = 1_000_000_000;
-/// Values that are further apart do not continue one another: the core stood in between.
+/// Values that are further apart than this are not continuous: the core was stopped in between.
 const GAP_NS: u64 = 3_000_000_000;
-/// A window is kept in so many pieces: an hour of cycles need not be remembered one by one. It
-/// forgets up to this part of itself too early.
+/// A window is kept in this many pieces, so that the cycles of an hour need not be stored one by
+/// one. It forgets values too early by up to one piece.
 const PIECES: u64 = 100;
 
 /// What happens to a rule.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(in crate::monitor) enum Change {
-    /// It has begun to hold, for long enough; the value with which it did.
+    /// It has held for long enough; the value at that time.
     Fired(f64),
-    /// It holds no more; for how long it did.
+    /// It no longer holds; how long it did.
     Resolved { after_ns: u64 },
-    /// It held until what it watches has begun anew; for how long.
+    /// It held until what it watches was started again; how long.
     Forgotten { after_ns: u64 },
 }
 
@@ -34,16 +34,16 @@ pub(in crate::monitor) struct Judge {
     clear_ns: u64,
     window: Option<Window>,
     last_ns: u64,
-    /// It holds since then.
+    /// Since when it holds.
     since_ns: Option<u64>,
-    /// It has fired then.
+    /// When it fired.
     fired_ns: Option<u64>,
-    /// It has fired, and holds no more since then.
+    /// Since when it no longer holds, after it has fired.
     clear_since_ns: Option<u64>,
 }
 
 impl Judge {
-    /// Nothing seen yet.
+    /// A judge that has seen nothing yet.
     pub(super) fn new(rule: &Rule, bound: f64) -> Judge {
         let window = match rule.quantity.how() {
             How::Each => None,
@@ -62,12 +62,13 @@ impl Judge {
         }
     }
 
-    /// Whether it has fired and holds still.
+    /// Whether it has fired and still holds.
     pub(in crate::monitor) fn is_firing(&self) -> bool {
         self.fired_ns.is_some()
     }
 
-    /// Forgets all: the core has begun anew. A rule that had fired is over with that.
+    /// Forgets everything, because the core was started again. A rule that had fired is over with
+    /// that.
     pub(in crate::monitor) fn reset(&mut self) -> Option<Change> {
         self.window.iter_mut().for_each(|window| window.pieces.clear());
         (self.since_ns, self.clear_since_ns) = (None, None);
@@ -75,7 +76,7 @@ impl Judge {
         Some(Change::Forgotten { after_ns: self.last_ns.saturating_sub(fired_ns) })
     }
 
-    /// How many pieces of its window it keeps.
+    /// How many pieces of its window are stored.
     #[cfg(test)]
     pub(super) fn pieces(&self) -> usize {
         self.window.as_ref().map_or(0, |window| window.pieces.len())
@@ -97,7 +98,7 @@ impl Judge {
         }
     }
 
-    /// Whether it fires with that.
+    /// Returns whether the rule fires with this value.
     fn holds(&mut self, now_ns: u64) -> bool {
         self.clear_since_ns = None;
         let since_ns = *self.since_ns.get_or_insert(now_ns);
@@ -108,7 +109,7 @@ impl Judge {
         fires
     }
 
-    /// For how long it had fired, if it ends with that.
+    /// How long it had fired, if that ends with this value.
     fn is_over(&mut self, now_ns: u64) -> Option<u64> {
         self.since_ns = None;
         let fired_ns = self.fired_ns?;
@@ -121,12 +122,12 @@ impl Judge {
     }
 }
 
-/// The values of the last while.
+/// The values of the window.
 #[derive(Clone, Debug)]
 struct Window {
     how: How,
     width_ns: u64,
-    /// When each began, and its sum or its greatest.
+    /// When each piece began, and its sum or its greatest value.
     pieces: VecDeque<(u64, f64)>,
 }
 
@@ -141,7 +142,7 @@ impl Window {
             Some((begun_ns, kept)) if now_ns.saturating_sub(*begun_ns) < piece_ns => {
                 *kept = self.how.join(*kept, value);
             }
-            // Nothing to count needs no place.
+            // A count of 0 needs no piece.
             _ if self.how == How::Count && value == 0.0 => {}
             _ => self.pieces.push_back((now_ns, value)),
         }

@@ -1,4 +1,4 @@
-//! Reads a rule, and says where one is wrong and what was expected there.
+//! Reads a rule; an error says where the rule is wrong and what was expected there.
 
 use std::cmp::Ordering;
 
@@ -7,14 +7,14 @@ use sinew_spec::suggest;
 use super::quantity::{How, Known, QUANTITIES};
 use super::{Bound, COMPARISONS, Comparison, LEN_MAX, Quantity, Rule, WITHIN_NS};
 
-/// The shortest time that quantities of the status can tell, which is looked at twice a second.
+/// The shortest time in rules on quantities of the status, which is polled twice a second.
 const SLOW_NS_MIN: u64 = 1_000_000_000;
 /// Longest time in a rule: a day.
 const TIME_NS_MAX: f64 = 86_400e9;
 const UNITS: [(&str, f64); 4] = [("ms", 1e6), ("s", 1e9), ("min", 60e9), ("h", 3600e9)];
 const ACTIONS: [&str; 3] = ["event", "webhook", "stop"];
 
-/// What is wrong, and how many bytes into the rule.
+/// An error, and its byte offset in the rule.
 #[derive(Debug)]
 pub(in crate::monitor) struct Wrong {
     pub(in crate::monitor) at: usize,
@@ -22,7 +22,7 @@ pub(in crate::monitor) struct Wrong {
 }
 
 impl Wrong {
-    /// For who does not see the place: which rule, where in it, what was expected.
+    /// The error for readers who do not see the place: which rule, where in it, what was expected.
     pub(in crate::monitor) fn of(&self, number: usize, text: &str) -> String {
         let column = text[..self.at].chars().count() + 1;
         let rest: String = text[self.at..].chars().take(24).collect();
@@ -39,7 +39,7 @@ impl Rule {
     /// Reads rule number `number`.
     ///
     /// # Errors
-    /// Where in it, what was expected.
+    /// Where the rule is wrong, and what was expected there.
     pub(in crate::monitor) fn parse(number: usize, text: &str) -> Result<Rule, Wrong> {
         if text.len() > LEN_MAX || text.contains(char::is_control) {
             let len = text.len();
@@ -84,7 +84,7 @@ impl Rule {
     }
 }
 
-/// Where reading has come to.
+/// The reading position.
 struct Cursor<'a> {
     text: &'a str,
     at: usize,
@@ -95,7 +95,7 @@ impl<'a> Cursor<'a> {
         &self.text[self.at..]
     }
 
-    /// Passes space over, and says where it has come to.
+    /// Skips spaces, and returns the position.
     fn space(&mut self) -> usize {
         self.at = self.text.len() - self.rest().trim_start().len();
         self.at
@@ -120,7 +120,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Takes what consists of such characters.
+    /// Takes the longest run of characters for which `is_part` holds.
     fn take(&mut self, is_part: impl Fn(char) -> bool) -> &'a str {
         let rest = self.rest();
         let len = rest.find(|c| !is_part(c)).unwrap_or(rest.len());
@@ -138,7 +138,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// One of these words, by its place.
+    /// One of these words, as an index into `words`.
     fn one_of(&mut self, what: &str, words: &[&'static str]) -> Result<usize, Wrong> {
         let (at, name) = self.name(&format!("{what}: {}", words.join(", ")))?;
         match words.iter().position(|word| *word == name) {
@@ -245,7 +245,7 @@ impl<'a> Cursor<'a> {
         let at = self.space();
         let sign = self.take(|c| c == '+' || c == '-').len();
         self.take(|c| c.is_ascii_digit() || c == '.' || c == '_');
-        // An exponent; the letters of a unit are none.
+        // An exponent, and not the letters of a unit.
         let mut rest = self.rest().chars();
         if matches!(rest.next(), Some('e' | 'E'))
             && matches!(rest.next(), Some('+' | '-' | '0'..='9'))
@@ -302,7 +302,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// A text in double quotes, if one stands here.
+    /// A text in double quotes, if there is one here.
     fn quoted(&mut self) -> Result<Option<String>, Wrong> {
         let at = self.space();
         if !self.eat("\"") {

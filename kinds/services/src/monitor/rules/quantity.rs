@@ -1,10 +1,10 @@
-//! What a rule may watch, beside the signals of nodes: one row each.
+//! The quantities that a rule may watch, in addition to the signals of nodes: one row each.
 
 use sinew_control::status::{DomainState, DomainStatus, LinkStatus, NodeStatus};
 
 use crate::monitor::figures::{Cycle, us};
 
-/// What becomes of the values as they come.
+/// How the values are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum How {
     /// Each is compared.
@@ -15,22 +15,23 @@ pub(super) enum How {
     Greatest,
 }
 
-/// Where it is taken from.
+/// Where a quantity is read.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Take {
     /// Each cycle of a realtime thread.
     Cycle(fn(&Cycle<'_>) -> f64),
-    /// Each cycle of a realtime thread that the clock releases: others have no planned start.
+    /// Each cycle of a realtime thread that the clock releases; other threads have no planned
+    /// start.
     Planned(fn(&Cycle<'_>) -> f64),
     /// Each cycle, for each node of the thread: its execution time in us.
     Execution,
-    /// Cycles that the monitor was too slow for.
+    /// Cycles that were lost because the monitor was too slow.
     RecordsLost,
     /// The status of a domain.
     Domain(fn(&DomainStatus) -> f64),
     /// The status of a node of a service domain.
     Service(fn(&NodeStatus) -> f64),
-    /// The status of a link; `None` if nobody outside can know.
+    /// The status of a link; `None` if it cannot be known from outside.
     Link(fn(&LinkStatus) -> Option<f64>),
 }
 
@@ -45,7 +46,7 @@ impl Take {
         }
     }
 
-    /// Whether it is looked at in the status, twice a second, and not in every cycle.
+    /// Whether it is read from the status, twice a second, and not in every cycle.
     pub(super) fn is_slow(self) -> bool {
         matches!(self, Take::Domain(_) | Take::Service(_) | Take::Link(_))
     }
@@ -54,7 +55,7 @@ impl Take {
 /// A row of the table.
 #[derive(Debug)]
 pub(super) struct Known {
-    /// As rules write it, unit last.
+    /// The name that rules write, with the unit last.
     pub(super) name: &'static str,
     /// One sentence.
     pub(super) doc: &'static str,
@@ -74,7 +75,7 @@ const fn greatest(name: &'static str, take: Take, doc: &'static str) -> Known {
     Known { name, doc, take, how: How::Greatest }
 }
 
-/// All of them.
+/// All quantities.
 pub(super) const QUANTITIES: &[Known] = &[
     count("overruns", Take::Cycle(|it| it.since.overruns as f64), "cycles past their deadline"),
     count("skipped", Take::Cycle(|it| it.since.skipped as f64), "whole periods lost"),

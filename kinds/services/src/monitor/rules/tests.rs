@@ -1,4 +1,4 @@
-//! Rules as they are written, well and badly, where they look, and when they fire.
+//! Rules, correct and wrong: how they are read, what they watch, and when they fire.
 
 use sinew_core::clock::Clock;
 use sinew_core::trace::Record;
@@ -48,7 +48,7 @@ fn a_rule_is_read_as_it_is_written() {
     assert_eq!(rule("overruns > 0: event").within_ns, 1000 * MS, "without a time");
 }
 
-/// A bad rule, and what must be said of it.
+/// A wrong rule, and the error for it.
 const BAD: &[(&str, &str)] = &[
     ("", "column 1, at its end: expected a quantity, such as overruns, or node.signal"),
     ("> 0: event", "column 1, at '> 0: event': expected a quantity"),
@@ -179,7 +179,7 @@ fn a_cycle_is_judged_by_the_rules_of_its_thread() {
     let mut watched = Watched::bind(&rules, &plan).expect("they fit");
     let domain = plan.domains.iter().position(|it| it.name == "control").expect("control");
     let thread = ThreadId { domain, thread: 0 };
-    // All of it is 0.
+    // Every figure in it is 0.
     let record = Record::of(&plan, &plan.domains[domain].threads()[0].nodes);
     let cycle = Cycle::new(&record, None, Clock::from_rate(1.0));
     let at = At { thread, life: 0, number: 0, start_ns: 0 };
@@ -193,7 +193,7 @@ fn a_cycle_is_judged_by_the_rules_of_its_thread() {
     assert_eq!(changes(watched.cycle(at, &cycle)), fired, "the core has begun anew");
 }
 
-/// What happens if a value comes each ms: `value(ms)`; with the time of each change.
+/// The changes if a value comes each ms: `value(ms)`; each with its time.
 fn story(text: &str, cycles: u64, value: impl Fn(u64) -> f64) -> Vec<(u64, Change)> {
     let it = rule(text);
     let Bound::Number(bound) = it.bound else { panic!("a number") };
@@ -262,7 +262,7 @@ fn a_rule_does_not_go_on_over_a_gap() {
     let it = rule("cycle_latency_us > 5 for 100ms: event");
     let mut judge = Judge::new(&it, 5.0);
     assert_eq!(judge.take(MS, 9.0), None);
-    // The core stood meanwhile: this is the first cycle in which it holds again.
+    // The core was stopped in between: this is the first cycle in which the rule holds again.
     assert_eq!(judge.take(60_000 * MS, 9.0), None);
     assert_eq!(judge.take(60_100 * MS, 9.0), Some(Change::Fired(9.0)));
 }

@@ -1,4 +1,4 @@
-//! The page against readers that mean well and others.
+//! The page with readers that behave well, and others.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -8,7 +8,7 @@ use prometheus_client::metrics::counter::Counter;
 
 use super::*;
 
-/// A wait that is longer than this is a hang. Never a statement about speed.
+/// A wait that is longer than this is a hang. This is never a statement about speed.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn served(looked_ns: u64) -> (Net, SocketAddr) {
@@ -27,10 +27,10 @@ fn connect(address: SocketAddr) -> TcpStream {
     stream
 }
 
-/// What is answered to these bytes.
+/// The answer to these bytes.
 fn ask(address: SocketAddr, request: &str) -> String {
     let mut stream = connect(address);
-    // The other side may have heard enough, and close.
+    // The server may have read enough, and close.
     let _ = stream.write_all(request.as_bytes());
     let mut answer = String::new();
     let _ = stream.read_to_string(&mut answer);

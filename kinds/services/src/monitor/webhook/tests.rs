@@ -1,4 +1,4 @@
-//! Webhooks that answer, that do not, and that are not there.
+//! Webhooks that answer, that do not answer, and that do not exist.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
@@ -9,14 +9,14 @@ use prometheus_client::registry::Registry;
 use super::*;
 use crate::monitor::server::{Net, Page};
 
-/// A wait that is longer than this is a hang. Never a statement about speed.
+/// A wait that is longer than this is a hang. This is never a statement about speed.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn counted(outcomes: &Family<Labels, Counter>, outcome: &str) -> u64 {
     outcomes.get_or_create(&vec![("outcome", outcome.to_owned())]).get()
 }
 
-/// What is put into the outbox is told to this address.
+/// Delivers what is put into the outbox to this address.
 fn deliver(to: &str) -> (Outbox, AllTold, Family<Labels, Counter>, Net) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address");
@@ -27,7 +27,7 @@ fn deliver(to: &str) -> (Outbox, AllTold, Family<Labels, Counter>, Net) {
     (outbox, told, outcomes, Net::start(listener, page.into(), Some(post)).expect("a thread"))
 }
 
-/// Answers each request with the next of these; the bodies of the requests.
+/// Answers each request with the next of these answers; returns the bodies of the requests.
 fn answering(
     listener: TcpListener,
     answers: &'static [&'static str],
@@ -123,13 +123,13 @@ fn a_receiver_that_is_not_there_is_given_up() {
 fn a_receiver_that_never_answers_makes_nobody_wait() {
     let (listener, address) = local();
     let (outbox, told, outcomes, net) = deliver(&address);
-    // The first is on its way, as far as it comes.
+    // The first is being sent, as far as that is possible.
     assert!(outbox.put("first".into()));
     let (_silent, _) = listener.accept().expect("a connection");
     let taken = (0..WAITING_MAX + 10).filter(|at| outbox.put(at.to_string())).count();
     assert_eq!((taken, counted(&outcomes, "dropped")), (WAITING_MAX, 10));
     drop(outbox);
     assert!(!told.within(Duration::from_millis(10)), "it is not told all");
-    // And the end waits for nobody either.
+    // The end does not wait for the webhook either.
     drop(net);
 }

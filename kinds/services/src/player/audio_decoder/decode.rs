@@ -16,7 +16,7 @@ use crate::player::packets::{self, Received};
 const IN: usize = 0;
 const OUT: usize = 1;
 
-/// Between two looks at the orders to stop.
+/// Interval between two checks whether to stop.
 const LOOK: Duration = Duration::from_millis(50);
 const NS_PER_S: u64 = 1_000_000_000;
 /// Longest silence of one packet that is believed, ns.
@@ -44,7 +44,7 @@ impl Service for AudioDecoder {
 }
 
 impl AudioDecoder {
-    /// Decodes a packet and sends its samples; `false`: the service is to end.
+    /// Decodes a packet and sends its samples; `false`: the service must end.
     fn take(&mut self, io: &mut ServiceIo, packet: Received) -> Result<bool, Fault> {
         let Received { head, setup, bytes } = packet;
         if self.serial != Some(head.serial) || head.has(flag::GAP) {
@@ -91,7 +91,7 @@ fn silence(io: &mut ServiceIo, head: &PacketHead) -> Result<bool, Fault> {
     send_all(io, head, head.position_ns, &vec![0; frames * CHANNELS])
 }
 
-/// Sends samples, block by block; `false`: the service is to end.
+/// Sends samples, block by block; `false`: the service must end.
 fn send_all(
     io: &mut ServiceIo,
     head: &PacketHead,

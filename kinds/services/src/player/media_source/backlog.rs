@@ -6,7 +6,7 @@ use std::sync::Arc;
 use sinew_ffmpeg::{Piece, StreamSetup};
 use sinew_media::{PacketHead, flag};
 
-/// Most pieces, and most bytes of them: two seconds and more of any film.
+/// Most pieces, and most bytes of them: at least two seconds of any film.
 const PIECES_MAX: usize = 128;
 const BYTES_MAX: usize = 16 << 20;
 
@@ -32,7 +32,7 @@ pub(super) struct Backlog {
     number: u64,
     /// Whether something before the next packet is missing.
     has_gap: bool,
-    /// Where what was put here ends, ns.
+    /// The end of everything that was put here, ns.
     pub(super) ends_ns: u64,
 }
 
@@ -50,14 +50,14 @@ impl Backlog {
         self.waiting.push_back(waiting);
     }
 
-    /// The next packet, which leaves.
+    /// Removes and returns the next packet.
     pub(super) fn take(&mut self) -> Option<Waiting> {
         let taken = self.waiting.pop_front()?;
         self.bytes -= taken.bytes();
         Some(taken)
     }
 
-    /// A packet that was not handed on after all: what follows it has a gap before it.
+    /// A packet was not handed on after all: the next one has a gap before it.
     pub(super) fn left_out(&mut self) {
         match self.waiting.front_mut() {
             Some(next) => next.head.flags |= flag::GAP,
@@ -69,12 +69,12 @@ impl Backlog {
         self.waiting.is_empty()
     }
 
-    /// Whether no more is to be read for the sake of another stream.
+    /// Whether it holds so much that no more is read for the sake of another stream.
     pub(super) fn is_full(&self) -> bool {
         self.waiting.len() >= PIECES_MAX || self.bytes >= BYTES_MAX
     }
 
-    /// Leaves out the oldest packets, up to the next one that can be decoded alone; how many.
+    /// Removes the oldest packets, up to the next one that can be decoded alone; returns how many.
     pub(super) fn leave_out(&mut self) -> u64 {
         let keys = self.waiting.iter().skip(1).position(|it| it.head.has(flag::KEY));
         let count = keys.map_or(self.waiting.len(), |key| key + 1);
@@ -83,7 +83,7 @@ impl Backlog {
         count as u64
     }
 
-    /// Forgets all: the next packet comes from elsewhere, at `position_ns`.
+    /// Forgets everything: the next packet comes from elsewhere, at `position_ns`.
     pub(super) fn clear(&mut self, position_ns: u64) {
         (self.bytes, self.ends_ns, self.has_gap) = (0, position_ns, false);
         self.waiting.clear();

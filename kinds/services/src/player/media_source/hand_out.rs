@@ -1,4 +1,4 @@
-//! Hands out the pieces of a film, video and sound, each as fast as it is taken.
+//! Hands out the pieces of a film, video and sound, each as fast as its reader takes them.
 
 use std::fs;
 use std::path::PathBuf;
@@ -26,15 +26,15 @@ const CLOCK: usize = 1;
 const VIDEO: usize = 2;
 const SOUND: usize = 3;
 
-/// Between two looks: so many are in the shortest packet.
+/// Interval between two polls: as long as the shortest packet.
 const LOOK: Duration = Duration::from_millis(4);
 /// How long a film may take to open.
 const OPEN_MAX: Duration = Duration::from_secs(8);
-/// Without a piece for so long although one is wanted, it is said, ns.
+/// Time without a piece, although one is wanted, after which this is reported, ns.
 const STALLED_NS: u64 = 2_000_000_000;
-/// A film that ends so much before it says is cut off, ns.
+/// A film that ends this long before its declared end is cut off, ns.
 const CUT_OFF_NS: u64 = 1_000_000_000;
-/// Sound that is so far behind the video is not there, ns: there is silence.
+/// Sound that is this far behind the video counts as missing, ns, and is replaced by silence.
 const BEHIND_NS: u64 = 2_000_000_000;
 
 pub(super) fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Service>, Fault> {
@@ -51,7 +51,7 @@ pub(super) fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Service>, Faul
     Ok(Box::new(MediaSource { source, reader: None, info: None }))
 }
 
-/// Looks at a file before anything runs. A pipe is opened when its time has come.
+/// Checks a file before anything runs. A pipe is opened only when it is needed.
 fn check(path: &PathBuf, source: &FilmSource) -> Result<(), Fault> {
     let shown = path.display();
     let found = fs::metadata(path).map_err(|error| {
@@ -60,7 +60,7 @@ fn check(path: &PathBuf, source: &FilmSource) -> Result<(), Fault> {
     if found.is_dir() {
         return Err(fault!("{shown}: is a folder; give a film in 'film'"));
     }
-    // The end of one that grows is waited for.
+    // The end of a growing file is waited for, so it is not read here.
     if found.is_file() && !source.grows {
         let over = Arc::new(AtomicBool::new(false));
         open(source, over).map_err(|FilmRefused(text)| fault!("{text}"))?;
@@ -97,21 +97,21 @@ impl Service for MediaSource {
     }
 }
 
-/// A film that is handed out.
+/// A film that is being handed out.
 struct HandOut {
     name: String,
     reader: FilmReader,
     info: FilmInfo,
     video: Backlog,
     sound: Backlog,
-    /// Whether anybody is linked to the port of each.
+    /// Whether the port of each stream is linked.
     hands_out_video: bool,
     hands_out_sound: bool,
-    /// The number of the last jump; what the reader says of the time before is not handed on.
+    /// The number of the last jump; pieces that were read before it are not handed on.
     serial: u32,
     is_there: bool,
     is_over: bool,
-    /// When the last piece came.
+    /// Time of the last piece.
     came_ns: u64,
     no_setup: Arc<StreamSetup>,
     left_out: Complaint,
@@ -144,7 +144,7 @@ impl HandOut {
         self.hands_out_video = io.is_linked(VIDEO) && self.info.has_video;
         self.hands_out_sound = io.is_linked(SOUND);
         if let Some(clock) = io.receive::<PlayClock>(CLOCK)? {
-            // An earlier life of this node has come so far.
+            // An earlier life of this node had come this far.
             let clock = Clock::of(&clock);
             self.jump(clock.serial, clock.position_ns(now_ns()));
         }
@@ -154,7 +154,8 @@ impl HandOut {
                     self.jump(wanted.serial, wanted.value);
                 }
             }
-            // The clock is read at the start only; its link keeps the newest for the next life.
+            // The clock is read at the start only; its link keeps the newest value for the next
+            // life.
             self.read(io);
             self.hand_on(io, VIDEO)?;
             self.hand_on(io, SOUND)?;
@@ -169,7 +170,7 @@ impl HandOut {
         self.reader.jump(serial, position_ns);
     }
 
-    /// Takes pieces of the reader for as long as one of the streams has nothing to hand on.
+    /// Takes pieces from the reader for as long as one of the streams has nothing to hand on.
     fn read(&mut self, io: &mut ServiceIo) {
         loop {
             let wants = |port, backlog: &Backlog, io: &mut ServiceIo| {
@@ -182,7 +183,7 @@ impl HandOut {
                 return;
             }
             if for_sound && self.video.is_full() {
-                // The sound goes on, whatever the pictures do.
+                // The sound continues, whatever happens to the pictures.
                 let count = self.video.leave_out();
                 let say = |count| {
                     format!(
@@ -218,7 +219,7 @@ impl HandOut {
                     tell(&format!("{}: {refused}", self.name));
                 }
             }
-            // What was read before a jump.
+            // It was read before a jump.
             _ if !self.is_there => {}
             Said::Piece(piece) => self.put(piece),
             Said::Over(why) => self.end(why),
@@ -284,7 +285,7 @@ impl HandOut {
         }
     }
 
-    /// Hands on the packets of a stream for which there is room.
+    /// Hands on the packets of a stream, as far as there is room.
     fn hand_on(&mut self, io: &mut ServiceIo, port: usize) -> Result<(), Fault> {
         let backlog = if port == VIDEO { &mut self.video } else { &mut self.sound };
         while !backlog.is_empty() && io.has_room(port) {

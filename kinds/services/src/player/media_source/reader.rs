@@ -1,5 +1,5 @@
-//! Reads a film on a thread of its own, which may wait for a disk, a pipe or a network: the node
-//! goes on meanwhile.
+//! Reads a film on a thread of its own, which may wait for a disk, a pipe or a network without
+//! delaying the node.
 
 use std::io;
 use std::sync::Arc;
@@ -14,34 +14,34 @@ use sinew_media::{PICTURE_BYTES_MAX, PictureHead, PixelFormat};
 /// Pieces that may wait between the thread and the node.
 const PIECES: usize = 32;
 
-/// What the thread says.
+/// A message of the thread.
 pub(super) enum Said {
     /// The film is open.
     Open(FilmInfo),
     /// The next piece.
     Piece(Piece),
-    /// It went where it was told; why not, if it could not.
+    /// It has jumped as ordered; if it could not, the reason.
     Went { serial: u32, refused: Option<FilmRefused> },
-    /// The film is over; why, if that is not its end.
+    /// The film is over; the reason, if this is not the film's end.
     Over(Option<FilmRefused>),
 }
 
-/// What an open film says of itself.
+/// What an open film contains.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct FilmInfo {
     pub(super) has_video: bool,
     pub(super) has_sound: bool,
-    /// How long it lasts, ns; 0: not known.
+    /// Its duration, ns; 0: not known.
     pub(super) film_ns: u64,
 }
 
-/// A place to go to.
+/// A place to jump to.
 struct Jump {
     serial: u32,
     position_ns: u64,
 }
 
-/// The thread, from outside. Dropping it ends the thread as soon as that can be.
+/// The thread, seen from outside. Dropping this ends the thread as soon as possible.
 pub(super) struct FilmReader {
     said: Receiver<Said>,
     jumps: Sender<Jump>,
@@ -52,16 +52,16 @@ impl FilmReader {
     /// Begins to open a film.
     ///
     /// # Errors
-    /// What the kernel says to a thread more.
+    /// The kernel refuses a thread.
     pub(super) fn start(source: FilmSource) -> io::Result<FilmReader> {
         let (say, said) = sync_channel(PIECES);
         let (jumps, jumped) = channel();
         let is_over = Arc::new(AtomicBool::new(false));
         let asked = Arc::clone(&is_over);
-        // Nobody waits for its end: a read of a pipe has none.
+        // Nothing waits for its end, because a read of a pipe may never end.
         thread::Builder::new().name("film".into()).spawn(move || {
             let open = open(&source, asked);
-            // If nobody listens any more, it ends.
+            // If nothing listens any more, it ends.
             let _ = match open {
                 Ok((mut film, info)) => {
                     say.send(Said::Open(info)).and_then(|()| read(&mut film, &say, &jumped))
@@ -72,39 +72,39 @@ impl FilmReader {
         Ok(FilmReader { said, jumps, is_over })
     }
 
-    /// What the thread said next, if it has said something.
+    /// The next message of the thread, if there is one.
     pub(super) fn next(&self) -> Option<Said> {
         self.said.try_recv().ok()
     }
 
-    /// Waits so long for what it says next.
+    /// Waits for the next message of the thread, at most for `time`.
     pub(super) fn wait(&self, time: Duration) -> Option<Said> {
         self.said.recv_timeout(time).ok()
     }
 
-    /// Goes to a place; [`Said::Went`] says when it is there.
+    /// Jumps to a place; [`Said::Went`] says when it is there.
     pub(super) fn jump(&self, serial: u32, position_ns: u64) {
-        // A thread that is gone has said why.
+        // A thread that is gone has given the reason.
         let _ = self.jumps.send(Jump { serial, position_ns });
     }
 }
 
 impl Drop for FilmReader {
     fn drop(&mut self) {
-        // Relaxed: nothing goes with it.
+        // Relaxed: no other memory goes with it.
         self.is_over.store(true, Ordering::Relaxed);
     }
 }
 
-/// Opens a film and looks at what it is.
+/// Opens a film and reads what it contains.
 ///
 /// # Errors
-/// Nothing that can be played, with what to change.
+/// It cannot be played; the error says what to change.
 pub(super) fn open(
     source: &FilmSource,
     is_over: Arc<AtomicBool>,
 ) -> Result<(Film, FilmInfo), FilmRefused> {
-    // Relaxed: as above.
+    // Relaxed: no other memory goes with it.
     let film = Film::open(source, move || is_over.load(Ordering::Relaxed))
         .map_err(|FilmRefused(text)| FilmRefused(format!("{text}; give a film in 'film'")))?;
     let info = FilmInfo {
@@ -133,7 +133,7 @@ fn check_size(name: &str, setup: &StreamSetup) -> Result<(), FilmRefused> {
     })
 }
 
-/// Reads until nobody listens any more.
+/// Reads until nothing listens any more.
 fn read(
     film: &mut Film,
     say: &SyncSender<Said>,
@@ -141,7 +141,7 @@ fn read(
 ) -> Result<(), std::sync::mpsc::SendError<Said>> {
     let mut is_over = false;
     loop {
-        // At the end only a jump leads on.
+        // At the end of the film only a jump continues.
         let jump = if is_over { jumps.recv().ok() } else { newest(jumps) };
         if let Some(Jump { serial, position_ns }) = jump {
             let refused = film.seek(position_ns).err();
@@ -159,7 +159,7 @@ fn read(
     }
 }
 
-/// The last of the places that were asked for.
+/// The last of the places that were ordered.
 fn newest(jumps: &Receiver<Jump>) -> Option<Jump> {
     let mut newest = None;
     loop {

@@ -1,4 +1,4 @@
-//! Films against clocks, without a picture and without waiting.
+//! Films with clocks, without pictures and without waiting.
 
 use sinew_media::PlayState;
 use zerocopy::FromZeros;
@@ -18,7 +18,7 @@ fn picture(number: u64) -> Candidate {
     Candidate { position_ns: number * FRAME_NS, duration_ns: FRAME_NS, serial: 0 }
 }
 
-/// Judges, and shows what is to be shown; the pictures that still wait.
+/// Judges, and shows what is to be shown; returns the pictures that still wait.
 fn look(
     presenter: &mut Presenter,
     waiting: &[Candidate],
@@ -58,7 +58,7 @@ fn pictures_that_are_there_in_time_are_shown_each_once() {
 #[test]
 fn of_those_that_are_due_the_newest_is_shown_and_the_others_are_dropped() {
     let (mut presenter, clock) = (Presenter::default(), clock(0, 1.0));
-    // As a decoder of MPEG hands them on: the fourth before the second and third.
+    // In the order of an MPEG decoder: the fourth before the second and third.
     let waiting = [0, 3, 1, 2, 4].map(picture);
     let now_ns = 2 * FRAME_NS + FRAME_NS / 4;
     let (showing, rest) = look(&mut presenter, &waiting, &clock, now_ns);
@@ -89,7 +89,7 @@ fn a_picture_stays_until_the_next_one_comes_and_every_time_of_it_is_counted() {
         now_ns += 3_000_000;
         look(&mut presenter, &[], &clock, now_ns);
     }
-    // It should have stood for one time and stood for twenty.
+    // It should have stayed for one duration and stayed for twenty.
     assert_eq!(presenter.tally().repeated, 19);
     assert!(presenter.frozen_ns(now_ns).is_some_and(|frozen_ns| frozen_ns > 15 * FRAME_NS));
     let (showing, _) = look(&mut presenter, &[picture(19), picture(20)], &clock, now_ns);
@@ -120,16 +120,16 @@ fn after_a_jump_only_pictures_that_follow_it_are_shown() {
     look(&mut presenter, &[picture(0)], &before, 0);
     presenter.go_to(1, 10 * FRAME_NS);
     let follows = |number| Candidate { serial: 1, ..picture(number) };
-    // The sound is not there yet: the clock is the old one.
+    // The sound has not followed the jump yet: the clock is the old one.
     let waiting = [picture(1), picture(400), follows(8), follows(9), follows(10), follows(11)];
     let (showing, rest) = look(&mut presenter, &waiting, &before, FRAME_NS);
     assert_eq!(showing.expect("it has come").candidate, follows(10));
     assert_eq!(rest, [follows(11)]);
-    // Two are of before; two only led there.
+    // Two are from before the jump; two were only decoded to reach its target.
     assert_eq!(presenter.tally(), Tally { shown: 2, stale: 4, ..Tally::default() });
     let after = clock(1, 1.0);
     assert_eq!(presenter.left_ns(rest.iter().copied(), &after, 11 * FRAME_NS - 7), Some(7));
-    // One of an order that is not known yet waits.
+    // A picture of an order that is not known yet waits.
     let ahead = [Candidate { serial: 2, ..picture(0) }];
     let (showing, rest) = look(&mut presenter, &ahead, &after, 0);
     assert_eq!((showing, &rest[..]), (None, &ahead[..]));
@@ -142,11 +142,11 @@ fn after_a_jump_only_pictures_that_follow_it_are_shown() {
 fn the_first_picture_is_shown_although_the_sound_begins_before_it() {
     let waits = Clock::of(&PlayClock::new_zeroed());
     let mut presenter = Presenter::default();
-    // A film whose first picture belongs behind its beginning.
+    // A film whose first picture is after its beginning.
     let (showing, rest) = look(&mut presenter, &[picture(1), picture(2)], &waits, 5);
     assert_eq!(showing.expect("it is the first").candidate, picture(1));
     assert_eq!(rest, [picture(2)], "the next one waits for the sound");
-    // A jump to between two pictures, of which the first does not come.
+    // A jump to a place between two pictures, of which the first does not come.
     presenter.go_to(1, 10 * FRAME_NS + FRAME_NS / 2);
     let follows = |number| Candidate { serial: 1, ..picture(number) };
     let (showing, rest) = look(&mut presenter, &[follows(9)], &waits, 5);

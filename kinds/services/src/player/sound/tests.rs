@@ -1,4 +1,4 @@
-//! Films without pictures, heard by a metronome whose time is ours.
+//! Films without pictures, played by a metronome whose time the test sets.
 
 use super::super::metronome::Metronome;
 use super::*;
@@ -6,10 +6,10 @@ use super::*;
 const MS: u64 = 1_000_000;
 const BLOCK: usize = 1024;
 
-/// A listener, the film that it is fed, and its time.
+/// A listener, the film that it gets, and its time.
 struct Listener {
     sound: Sound<Metronome>,
-    /// Samples of the film that were given so far.
+    /// Number of samples of the film that were given so far.
     given: u64,
     serial: u32,
     now_ns: u64,
@@ -27,7 +27,7 @@ impl Listener {
         self.given += BLOCK as u64;
     }
 
-    /// Lets time pass, with as much sound as is wanted; the clock at the end.
+    /// Lets time pass, with as much sound as is wanted; returns the clock at the end.
     fn listen(&mut self, ms: u64) -> PlayClock {
         for _ in 0..ms {
             while self.sound.wants() {
@@ -122,7 +122,7 @@ fn a_jump_forgets_what_was_and_begins_exactly_there() {
     let mut listener = Listener::new(false);
     listener.listen(1_000);
     listener.order(Order::Seek, 7, 30_000 * MS);
-    // What follows the old order is not heard.
+    // Sound that follows the old order is not heard.
     listener.give();
     let waits = listener.starve(1);
     assert_eq!(
@@ -145,7 +145,7 @@ fn at_another_speed_the_film_passes_in_another_time() {
         let mut listener = Listener::new(false);
         listener.listen(500);
         listener.order(Order::Speed, 0, value);
-        // What was handed on before is still heard at the old speed.
+        // Sound that was handed on before is still heard at the old speed.
         let before = listener.listen(300);
         let after = listener.listen(1_000);
         assert_eq!(after.speed, speed);
@@ -160,7 +160,7 @@ fn a_place_is_not_heard_twice_when_the_film_comes_again() {
     let mut listener = Listener::new(false);
     listener.listen(1_000);
     let before = listener.sound.clock(listener.now_ns);
-    // Who reads the film was started again, a little before the place that was heard.
+    // The reader of the film was started again, a little before the place that was heard.
     listener.given -= 30 * BLOCK as u64;
     let after = listener.listen(1_000);
     let moved = after.position_ns - before.position_ns;

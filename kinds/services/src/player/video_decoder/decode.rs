@@ -1,4 +1,4 @@
-//! Decodes packets as they come, and leaves out what would come too late.
+//! Decodes packets as they come, and leaves out those that would be too late.
 
 use std::time::Duration;
 
@@ -18,11 +18,11 @@ const IN: usize = 0;
 const CLOCK: usize = 1;
 const OUT: usize = 2;
 
-/// Between two looks at the orders to stop.
+/// Interval between two checks whether to stop.
 const LOOK: Duration = Duration::from_millis(50);
-/// Between two looks whether a picture was shown, and so a place is free.
+/// Interval between two checks whether a picture was shown, so that a place is free.
 const ROOM_LOOK: Duration = Duration::from_millis(4);
-/// So far behind the sound a decoder goes on at the next picture that stands alone, ns.
+/// If it is this far behind the sound, a decoder skips to the next key packet, ns.
 const FAR_BEHIND_NS: u64 = 300_000_000;
 
 pub(super) struct VideoDecoder;
@@ -49,9 +49,9 @@ struct Stream {
     serial: Option<u32>,
     film_ns: u64,
     number: u64,
-    /// Nothing can be decoded before a packet that stands alone.
+    /// Nothing can be decoded before a key packet, which can be decoded alone.
     waits_for_key: bool,
-    /// Whether all packets so far stand alone.
+    /// Whether all packets so far can be decoded alone.
     stand_alone: bool,
     skipped: u32,
     broken: u32,
@@ -76,7 +76,7 @@ impl Default for Stream {
 }
 
 impl Stream {
-    /// Decodes a packet and sends what becomes of it; `false`: the service is to end.
+    /// Decodes a packet and sends the results; `false`: the service must end.
     fn take(&mut self, io: &mut ServiceIo, packet: Received) -> Result<bool, Fault> {
         let Received { head, setup, bytes } = packet;
         if let Some(clock) = io.receive::<PlayClock>(CLOCK)? {
@@ -103,7 +103,7 @@ impl Stream {
         Ok(true)
     }
 
-    /// Forgets what was before a jump or a gap.
+    /// Forgets everything before a jump or a gap.
     fn follow(&mut self, io: &mut ServiceIo, head: &PacketHead) -> Result<(), Fault> {
         self.film_ns = head.film_ns;
         if self.serial.is_some_and(|serial| serial != head.serial) {
@@ -119,7 +119,8 @@ impl Stream {
         Ok(())
     }
 
-    /// Whether a packet is not to be decoded: nothing that it needs was, or it would come too late.
+    /// Whether a packet is left out: packets that it needs were not decoded, or it would be too
+    /// late.
     fn is_left_out(&mut self, io: &mut ServiceIo, head: &PacketHead) -> Result<bool, Fault> {
         self.stand_alone &= head.has(flag::KEY);
         if self.waits_for_key && !head.has(flag::KEY) {
@@ -140,12 +141,12 @@ impl Stream {
             decoder.skip(if is_late { Skip::Unreferenced } else { Skip::Nothing });
         }
         let is_left_out = is_late && self.stand_alone;
-        // The first packet of a life stands alone; those behind it may need it all the same.
+        // The first packet of a life can be decoded alone; those after it may need it nevertheless.
         self.waits_for_key = is_left_out;
         Ok(is_left_out)
     }
 
-    /// Has a decoder for such packets.
+    /// Makes sure that there is a decoder for such packets.
     fn prepare(&mut self, io: &mut ServiceIo, setup: StreamSetup) -> Result<(), Fault> {
         if self.decoder.as_ref().is_some_and(|(known, _)| *known == setup) {
             return Ok(());
@@ -156,7 +157,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Waits until the decoder has a place to write to; `false`: the service is to end.
+    /// Waits until the decoder has a place to write to; `false`: the service must end.
     fn make_room(&mut self, io: &mut ServiceIo) -> Result<bool, Fault> {
         loop {
             let (_, decoder) = self.decoder.as_mut().expect("it was prepared");
@@ -165,11 +166,11 @@ impl Stream {
                 let Some(place) = io.place::<Picture>(OUT, ahead)? else { break };
                 is_refused = !decoder.offer(place);
             }
-            // Where the next place still serves the decoder itself, a copy must do.
+            // If the decoder itself still uses the next place, the picture is copied.
             if decoder.is_ready() || is_refused {
                 return Ok(true);
             }
-            // Where all places are the decoder's own nobody will ever free one.
+            // If the decoder uses all places, none of them will ever be freed.
             let unseen = match decoder.wanted() == Some(io.places(OUT)?) {
                 true => decoder.next_unseen(),
                 false => None,
@@ -182,7 +183,7 @@ impl Stream {
         }
     }
 
-    /// Sends what the decoder still holds back.
+    /// Sends the pictures that the decoder still holds.
     fn finish(&mut self, io: &mut ServiceIo) -> Result<(), Fault> {
         if let Some((_, decoder)) = &mut self.decoder {
             let finished = decoder.finish();

@@ -1,4 +1,4 @@
-//! Where pictures go: to those who watch, to a file, to a log.
+//! The outputs of pictures: viewers, a file, a log.
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufWriter, Write};
@@ -32,7 +32,7 @@ impl Outputs {
     /// Opens the files.
     ///
     /// # Errors
-    /// What the file system says.
+    /// The file system's error.
     pub(super) fn open(
         quality: u8,
         file: Option<&Path>,
@@ -56,10 +56,10 @@ impl Outputs {
         })
     }
 
-    /// Serves those who watch, and says where.
+    /// Serves the viewers, and announces the address.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's error.
     pub(super) fn serve(&mut self, address: SocketAddr, names: &[String]) -> Result<(), Fault> {
         let listener = TcpListener::bind(address).map_err(|error| {
             fault!(
@@ -79,12 +79,12 @@ impl Outputs {
         Ok(())
     }
 
-    /// Those who watch.
+    /// The viewers.
     pub(super) fn watchers(&self) -> Option<&Watchers> {
         self.watchers.as_ref()
     }
 
-    /// Whether pictures are to be encoded.
+    /// Whether pictures must be encoded.
     pub(super) fn wants_pictures(&self) -> bool {
         self.file.is_some() || self.watchers.as_ref().is_some_and(Watchers::wants_pictures)
     }
@@ -92,13 +92,13 @@ impl Outputs {
     /// The JPEG of a picture.
     ///
     /// # Errors
-    /// Its head says what cannot be.
+    /// The head is not valid.
     pub(super) fn encode(&self, head: &PictureHead, points: &impl Points) -> Result<Bytes, Fault> {
         let picture = PictureView::new(*head, points).map_err(|bad| fault!("{bad}"))?;
         Ok(jpeg::encode(&picture, self.quality).into())
     }
 
-    /// Shows a JPEG.
+    /// Outputs a JPEG.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -135,7 +135,7 @@ impl Outputs {
         written.map_err(|error| fault!("'log': {error}"))
     }
 
-    /// Hands all to the kernel.
+    /// Passes everything to the kernel.
     ///
     /// # Errors
     /// A file cannot be written.

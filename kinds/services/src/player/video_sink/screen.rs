@@ -1,4 +1,4 @@
-//! The screen: each picture when its time has come.
+//! The screen: shows each picture when its time has come.
 
 use std::time::Duration;
 
@@ -22,11 +22,11 @@ const IN: usize = 0;
 const CLOCK: usize = 1;
 const ORDERS: usize = 2;
 
-/// Between two looks at what has come, and at the clock, ns.
+/// Interval between two polls of the inputs and the clock, ns.
 const LOOK_NS: u64 = 5_000_000;
-/// Between two states for those who watch, ns.
+/// Interval between two states for the viewers, ns.
 const STATE_NS: u64 = 100_000_000;
-/// Between two orders to start, while the sound waits for the picture, ns.
+/// Interval between two orders to start, while the sound waits for the picture, ns.
 const START_NS: u64 = 50_000_000;
 /// Without a clock every picture is due.
 const ALWAYS_NS: u64 = 1 << 62;
@@ -39,9 +39,9 @@ pub(super) struct Screen {
     presenter: Presenter,
     figures: Figures,
     heard: Option<PlayClock>,
-    /// The JPEG of the picture that comes next, and which that is.
+    /// The JPEG of the next picture, and that picture's number.
     ready: Option<(u64, Bytes)>,
-    /// When the sound was last told to start.
+    /// Time of the last order to the sound to start.
     started_ns: u64,
     told_ns: u64,
     is_frozen: bool,
@@ -49,7 +49,7 @@ pub(super) struct Screen {
 }
 
 impl Screen {
-    /// Nothing yet.
+    /// Nothing has been shown yet.
     pub(super) fn new(outputs: Outputs, repeats: bool) -> Screen {
         Screen {
             outputs,
@@ -66,7 +66,7 @@ impl Screen {
         }
     }
 
-    /// Shows pictures until the service is to end; gives the outputs back.
+    /// Shows pictures until the service must end; returns the outputs.
     pub(super) fn run(mut self, io: &mut ServiceIo) -> Result<Outputs, Fault> {
         while io.wait(Duration::from_nanos(self.left_ns().min(LOOK_NS))) {
             self.look(io)?;
@@ -100,14 +100,14 @@ impl Screen {
         self.presenter.left_ns(candidates, &self.clock(), now_ns()).unwrap_or(u64::MAX)
     }
 
-    /// Looks at what has come.
+    /// Reads what has come.
     fn look(&mut self, io: &mut ServiceIo) -> Result<(), Fault> {
         if let Some(clock) = io.receive::<PlayClock>(CLOCK)? {
-            // Orders that an earlier life of this node has given.
+            // These are orders that an earlier life of this node has given.
             self.presenter.adopt(clock.serial);
             self.heard = Some(clock);
         } else if self.heard.is_none() && io.is_linked(CLOCK) {
-            // The sound has not begun: its clock stands at the beginning.
+            // The sound has not begun: its clock is at the beginning.
             self.heard = Some(PlayClock::default());
         }
         let bad = self.window.bad;
@@ -118,7 +118,7 @@ impl Screen {
         Ok(())
     }
 
-    /// Hands on what who watches wants.
+    /// Passes on the orders of viewers.
     fn heed_orders(&mut self, io: &mut ServiceIo) -> Result<(), Fault> {
         while let Some(wanted) = self.outputs.watchers().and_then(|it| it.next_order()) {
             self.order(io, wanted)?;
@@ -145,7 +145,7 @@ impl Screen {
         io.send(ORDERS, &PlayOrder { value, serial, what: order as u32 }).map(drop)
     }
 
-    /// Shows the picture that is due, and lets go of those that nobody will see.
+    /// Shows the picture that is due, and releases those that will not be shown.
     fn present(&mut self, io: &mut ServiceIo) -> Result<(), Fault> {
         let (clock, now_ns) = (self.clock(), now_ns());
         let waiting: Vec<_> = self.window.waiting().map(|(at, head)| (at, *head)).collect();
@@ -200,7 +200,7 @@ impl Screen {
         }
     }
 
-    /// Encodes the picture that comes next, so that it is ready when its time has come.
+    /// Encodes the next picture in advance, so that it is ready when its time has come.
     fn prepare(&mut self, io: &mut ServiceIo) -> Result<(), Fault> {
         let serial = self.presenter.serial();
         let waiting = self.window.waiting().filter(|(_, head)| head.serial == serial);
@@ -214,7 +214,7 @@ impl Screen {
         Ok(())
     }
 
-    /// Lets the sound start once the first picture is seen.
+    /// Lets the sound start once the first picture is shown.
     fn start_sound(&mut self, io: &mut ServiceIo) -> Result<(), Fault> {
         let (clock, now_ns) = (self.clock(), now_ns());
         let waits = clock.serial == self.presenter.serial() && clock.state == PlayState::Waiting;
@@ -237,7 +237,7 @@ impl Screen {
         }
     }
 
-    /// Tells those who watch how it goes.
+    /// Publishes the player's state to the viewers.
     fn tell(&mut self) -> Result<(), Fault> {
         let now_ns = now_ns();
         if now_ns < self.told_ns + STATE_NS {
@@ -255,7 +255,7 @@ impl Screen {
             });
             watchers.tell(serde_json::to_string(&state).expect("plain values"));
         }
-        // A log that people read while it grows.
+        // The log is read by people while it grows.
         self.outputs.flush()
     }
 }

@@ -1,4 +1,4 @@
-//! What the page is told, as JSON.
+//! The state that the page gets, as JSON.
 
 use serde::Serialize;
 use sinew_figures::Distribution;
@@ -11,7 +11,7 @@ use crate::player::presenter::{Showing, Tally};
 /// Figures of all pictures that were shown.
 #[derive(Default)]
 pub(super) struct Figures {
-    /// How far sound and picture were apart, either way.
+    /// The absolute difference between sound and picture.
     difference: Distribution,
     decode: Distribution,
     last_ms: f64,
@@ -20,7 +20,7 @@ pub(super) struct Figures {
 }
 
 impl Figures {
-    /// A picture was shown.
+    /// Adds a picture that was shown.
     pub(super) fn add(&mut self, head: &PictureHead, showing: &Showing) {
         if let Some(difference_ns) = showing.difference_ns {
             self.difference.add(difference_ns.unsigned_abs());
@@ -36,13 +36,13 @@ impl Figures {
         self.copies
     }
 
-    /// The difference that was greatest, ms, and how many there were.
+    /// The greatest difference, ms, and the number of differences.
     pub(super) fn difference(&self) -> (f64, u64) {
         (ms(self.difference.max()).unwrap_or(0.0), self.difference.n())
     }
 }
 
-/// How it goes.
+/// The state of the player.
 #[derive(Serialize)]
 pub(super) struct State {
     state: &'static str,
@@ -66,7 +66,7 @@ pub(super) struct State {
     sound: Sound,
 }
 
-/// A figure: its last value, its percentiles, its maximum, how many there were.
+/// A figure: its last value, its percentiles, its maximum, the number of values.
 #[derive(Serialize)]
 struct Range {
     last: f64,
@@ -76,7 +76,7 @@ struct Range {
     n: u64,
 }
 
-/// What waits where.
+/// How much waits in each queue.
 #[derive(Serialize)]
 struct Fills {
     video_packets: u32,
@@ -93,7 +93,7 @@ struct Sound {
     silent_ms: f64,
 }
 
-/// What is seen and heard at a time.
+/// What is seen and heard at a moment.
 pub(super) struct Moment<'a> {
     pub(super) figures: &'a Figures,
     pub(super) tally: Tally,

@@ -1,5 +1,5 @@
-//! The pictures that stand in the link, from the next one on: read ahead, shown in an order of
-//! their own, freed in that of the link.
+//! The pictures in the link, from the next one on: they are read ahead, shown in an order of their
+//! own, and freed in the order of the link.
 
 use std::collections::VecDeque;
 
@@ -11,7 +11,7 @@ use crate::messages::Picture;
 use crate::picture::read_head;
 use crate::player::presenter::Candidate;
 
-/// Positions past this are no film's: 146 years.
+/// Largest position that a film can have: 146 years.
 const POSITION_NS_MAX: u64 = 1 << 62;
 
 /// A picture in the link.
@@ -24,13 +24,13 @@ struct Standing {
 #[derive(Default)]
 pub(super) struct Window {
     standing: VecDeque<Standing>,
-    /// Places without a picture, and pictures whose head said what cannot be.
+    /// Number of places without a picture, and of pictures with an invalid head.
     pub(super) empty: u64,
     pub(super) bad: u64,
 }
 
 impl Window {
-    /// Looks at what has come.
+    /// Reads what has come.
     pub(super) fn look(&mut self, io: &mut ServiceIo, port: usize) -> Result<(), Fault> {
         while let Some(picture) = io.ahead::<Picture>(port, self.standing.len() as u32)? {
             let mut head: PictureHead = read_head(|bytes| picture.read_at(0, bytes));
@@ -44,13 +44,13 @@ impl Window {
         Ok(())
     }
 
-    /// The pictures that wait: where each stands, counted from the next one, and its head.
+    /// The pictures that wait: the index of each, counted from the next one, and its head.
     pub(super) fn waiting(&self) -> impl Iterator<Item = (usize, &PictureHead)> + Clone {
         let standing = self.standing.iter().enumerate().filter(|(_, it)| !it.is_done);
         standing.map(|(at, it)| (at, &it.head))
     }
 
-    /// The same, as who decides sees them.
+    /// The pictures that wait, as candidates for the presenter.
     pub(super) fn candidates(&self) -> impl Iterator<Item = Candidate> + Clone {
         self.waiting().map(|(_, head)| candidate(head))
     }
@@ -60,12 +60,12 @@ impl Window {
         self.waiting().count()
     }
 
-    /// Nobody needs the picture any more that stands there.
+    /// The picture at this index is no longer needed.
     pub(super) fn done(&mut self, at: usize) {
         self.standing[at].is_done = true;
     }
 
-    /// Gives back the places of those that nobody needs, as far as they are the next.
+    /// Frees the places of pictures that are no longer needed, as far as they are the next ones.
     pub(super) fn free(&mut self, io: &mut ServiceIo, port: usize) -> Result<(), Fault> {
         while self.standing.front().is_some_and(|next| next.is_done) {
             if let Some(picture) = io.peek::<Picture>(port)? {
@@ -77,7 +77,7 @@ impl Window {
     }
 }
 
-/// A picture as who decides sees it.
+/// A picture as a candidate for the presenter.
 pub(super) fn candidate(head: &PictureHead) -> Candidate {
     let PictureHead { position_ns, duration_ns, serial, .. } = *head;
     Candidate { position_ns, duration_ns, serial }

@@ -1,4 +1,4 @@
-//! What a flow shows of itself to the taps that were open as it began.
+//! What a flow shows of itself to the taps that were open when it began.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -13,29 +13,30 @@ use crate::{At, Flow, Step, Value};
 use super::hold::HeldPacket;
 use super::{Here, Tap, TapView};
 
-/// What is kept of a way until it is known whether it is wanted; past that its rest is left out.
+/// Most events of a flow's way that are kept until it is known whether the way is wanted; the rest
+/// is left out.
 const KEPT_MAX: usize = 256;
 
-/// What taps see of a flow; its children show what they do as part of it.
+/// What taps see of a flow; what its children do is shown as part of it.
 pub(crate) struct FlowTaps {
     flow: u64,
     view: Rc<TapView>,
     here: Rc<[Here]>,
-    /// For each of those how far it is shown as a whole.
+    /// For each tap of `here`, whether the flow is shown as a whole.
     ways: RefCell<Vec<Way>>,
 }
 
-/// How far a flow is shown as a whole.
+/// Whether a flow is shown as a whole.
 enum Way {
-    /// It is not.
+    /// It is not shown.
     No,
-    /// It is if it comes to the node that is asked for. Until then it is kept.
+    /// It is shown if it comes to the node that is asked for. Until then its events are kept.
     Perhaps(Vec<Event>),
-    /// It is.
+    /// It is shown.
     Yes,
 }
 
-/// What happens in a flow, as it is kept: to write it down costs more.
+/// What happens in a flow, in the form that is kept: to make a text of it costs more.
 #[derive(Clone)]
 struct Event {
     node: ByteString,
@@ -48,7 +49,8 @@ struct Event {
 enum Happened {
     /// The packet comes to this input.
     Comes(String),
-    /// It was passed on to this output, or answered; and how long that took.
+    /// It was passed on to this output, answered, or failed; and how long that took in
+    /// microseconds.
     Leaves(String, u64),
 }
 
@@ -56,8 +58,8 @@ enum Happened {
 type Wanted = u8;
 
 impl TapView {
-    /// What taps see of a flow that the node `by` begins, perhaps with this packet; `None`: nobody
-    /// looks.
+    /// What taps see of a flow that the node `by` begins, perhaps with this packet; `None` if
+    /// nobody looks.
     pub(crate) fn begin(
         self: &Rc<TapView>,
         flow: &Flow,
@@ -121,7 +123,7 @@ impl FlowTaps {
         })
     }
 
-    /// Waits for what the node says in the end, and shows it.
+    /// Waits for the node's final step, and shows it.
     async fn follow<'a>(
         &'a self,
         flow: &'a Flow,
@@ -136,7 +138,7 @@ impl FlowTaps {
         self.leaves(flow, entry, wanted, begun_ns, step)
     }
 
-    /// Shows a packet that comes to a node; who wants to know what becomes of it.
+    /// Shows a packet that comes to a node. Returns which taps want to know what becomes of it.
     fn see(&self, flow: &Flow, node: &ByteString, input: String, packet: &Value) -> Wanted {
         let (at_us, what) = (now_ns() / 1000, Happened::Comes(input));
         let event = Event { node: node.clone(), at_us, what, packet: packet.clone() };
@@ -160,7 +162,7 @@ impl FlowTaps {
         wanted
     }
 
-    /// Holds a packet for those who ask for that.
+    /// Holds a packet for the taps that ask for that.
     fn hold(
         &self,
         flow: &Flow,
@@ -211,7 +213,7 @@ impl FlowTaps {
         step
     }
 
-    /// Shows an event as part of the whole way, or keeps it; whether one of both.
+    /// Shows an event as part of the whole way, or keeps it. Whether it was shown or kept.
     fn show_in_way(&self, flow: &Flow, place: usize, event: &Event) -> bool {
         let (here, mut ways) = (&self.here[place], self.ways.borrow_mut());
         let way = &mut ways[place];

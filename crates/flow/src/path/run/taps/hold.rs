@@ -10,7 +10,8 @@ use crate::Flow;
 
 use super::{Tap, lock};
 
-/// A flow that is held has so much time more, and no time passes for it.
+/// While a flow is held, its deadline is put off by this much; the time in which it was held does
+/// not count.
 const HOLD_MAX: Duration = Duration::from_hours(24);
 
 /// What a tap holds.
@@ -18,13 +19,13 @@ const HOLD_MAX: Duration = Duration::from_hours(24);
 pub(super) struct Hold {
     /// The flow that is held, or that goes on by a step.
     flow: Option<u64>,
-    /// Lets its packet go on; `None` while it does.
+    /// Lets its packet go on; `None` while the packet goes on.
     order: Option<oneshot::Sender<()>>,
-    /// So many others have passed meanwhile.
+    /// How many other wanted packets have passed meanwhile.
     passed: u64,
 }
 
-/// A packet that is held, until this is dropped.
+/// A packet that is held until this is dropped.
 pub(super) struct HeldPacket {
     tap: Arc<Tap>,
     flow: u64,
@@ -33,8 +34,8 @@ pub(super) struct HeldPacket {
 }
 
 impl Tap {
-    /// Whether the packet of this flow that comes to a node is to be held. `is_wanted`: whether the
-    /// tap asks for it.
+    /// Holds the packet of this flow that comes to a node, if it is to be held. `is_wanted`:
+    /// whether the tap asks for it.
     pub(super) fn hold(
         self: &Arc<Tap>,
         flow: u64,
@@ -59,24 +60,24 @@ impl Tap {
         Some(HeldPacket { tap: Arc::clone(self), flow, order, is_released: false })
     }
 
-    /// Lets the packet go on that is held, to its next node at most if `is_step`; whether one is.
+    /// Lets the held packet go on, only to its next node if `is_step`. Whether a packet was held.
     pub(crate) fn go_on(&self, is_step: bool) -> bool {
         let mut hold = lock(&self.hold);
         let Some(order) = hold.order.take() else { return false };
         if !is_step {
             hold.flow = None;
         }
-        // If its flow has just been dropped it needs no word.
+        // An error means that its flow has just been dropped.
         let _ = order.send(());
         true
     }
 
-    /// Lets go of whatever is held, for nobody looks any more.
+    /// Lets the held packet go on, because nobody looks any more.
     pub(super) fn release(&self) {
         *lock(&self.hold) = Hold::default();
     }
 
-    /// The flow has ended: if it was to be held again, another one may be.
+    /// The flow has ended. If it was held or stepping, another flow may be held now.
     pub(super) fn ended(&self, flow: u64) {
         let mut hold = lock(&self.hold);
         if hold.flow == Some(flow) {
@@ -88,12 +89,12 @@ impl Tap {
 }
 
 impl HeldPacket {
-    /// Waits until it may go on. That takes no time of the flow's deadline.
+    /// Waits until the packet may go on. The wait does not count against the flow's deadline.
     pub(super) async fn released(mut self, flow: &Flow) {
         let begun = Instant::now();
         let deadline = flow.deadline();
         flow.defer(deadline.and_then(|deadline| deadline.checked_add(HOLD_MAX)));
-        // A tap that is gone lets everything go.
+        // An error means that the tap is gone; then the packet goes on.
         let _ = (&mut self.order).await;
         flow.defer(deadline.and_then(|deadline| deadline.checked_add(begun.elapsed())));
         self.is_released = true;

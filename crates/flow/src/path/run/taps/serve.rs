@@ -1,4 +1,4 @@
-//! The connections of those who look, in the first worker.
+//! The connections of the people who look, in the first worker.
 
 use std::io;
 use std::sync::Arc;
@@ -16,11 +16,11 @@ use crate::Figures;
 
 use super::{Tap, Taps};
 
-/// How long a connection may take to say what it wants, and to take a line.
+/// How long a connection may take to send its request, and to take a line.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Connections at once: a few more than taps, so that one too many hears why.
+/// Connections at once: more than taps, so that one too many is told why it is refused.
 const CONNECTIONS_MAX: usize = 16;
-/// How long nobody is accepted after the kernel refused to.
+/// Pause after the kernel refused to accept a connection.
 const DEAF: Duration = Duration::from_millis(100);
 
 /// Serves the taps of a domain whose nodes have these figures, until this is dropped.
@@ -34,7 +34,7 @@ pub(crate) async fn serve(
     loop {
         tokio::select! {
             accepted = listener.accept(), if connections.len() < CONNECTIONS_MAX => match accepted {
-                // The folder keeps others out; this is the second door.
+                // The folder's permissions keep other users out; this is a second check.
                 Ok((stream, _)) if tap::is_ours(&stream) => {
                     let (taps, figures) = (Arc::clone(&taps), Arc::clone(&figures));
                     connections.spawn_local(attend(stream, taps, figures));
@@ -47,7 +47,7 @@ pub(crate) async fn serve(
     }
 }
 
-/// A tap that is open, until this is dropped.
+/// A tap that is open until this is dropped.
 struct Open {
     taps: Arc<Taps>,
     tap: Arc<Tap>,
@@ -59,7 +59,8 @@ impl Drop for Open {
     }
 }
 
-/// Who looks: reads what he wants, and shows it until he is gone.
+/// Serves one connection: reads the request, and shows what it asks for until the other end is
+/// gone.
 async fn attend(stream: UnixStream, taps: Arc<Taps>, figures: Arc<Figures>) {
     let (input, mut output) = stream.into_split();
     let mut orders = Orders { input: BufReader::new(input), line: Vec::new() };
@@ -70,7 +71,7 @@ async fn attend(stream: UnixStream, taps: Arc<Taps>, figures: Arc<Figures>) {
             Err(r#"expected {"sinew": 1, "request": "tap", "node": …} first"#.into())
         }
         Ok(Some(Err(text))) => Err(text),
-        // Who asks for nothing, or is gone.
+        // The other end has sent no request, or is gone.
         Ok(None) | Err(_) => return,
     };
     let (tap, mut lines) = match asked {
@@ -120,20 +121,20 @@ fn carry_out(tap: &Tap, order: &Request) -> Result<(), String> {
     if is_held { Ok(()) } else { Err("no packet is held".into()) }
 }
 
-/// Says a line; `None`: nobody takes it.
+/// Sends a line; `None` if the other end does not take it.
 async fn say(output: &mut OwnedWriteHalf, answer: &Answer) -> Option<()> {
     timeout(PATIENCE, output.write_all(&tap::line(answer))).await.ok()?.ok()
 }
 
-/// The lines of who looks.
+/// The lines that the other end sends.
 struct Orders {
     input: BufReader<OwnedReadHalf>,
-    /// What came of one that is not whole yet.
+    /// The bytes of a line that is not complete yet.
     line: Vec<u8>,
 }
 
 impl Orders {
-    /// The next one; `None`: there is none any more. May be dropped as it waits.
+    /// The next line; `None` at the end. The future may be dropped while it waits.
     async fn next(&mut self) -> Option<Result<Request, String>> {
         let room = (REQUEST_LEN_MAX - self.line.len()) as u64;
         (&mut self.input).take(room).read_until(b'\n', &mut self.line).await.ok()?;

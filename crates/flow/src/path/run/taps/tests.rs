@@ -1,4 +1,4 @@
-//! Who looks at packets, and what a flow does for it: nothing but show them, or wait.
+//! Taps look at packets; for that a flow only shows them, or waits.
 
 use std::future::poll_fn;
 use std::task::Poll;
@@ -15,7 +15,7 @@ use crate::{At, FLOW, FlowEntry, FlowFixture, FlowNode, Make, Reply, Step, error
 
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// Passes on what it gets, at once or later; or fails.
+/// Passes on its packet, at once or later; or fails.
 static ACT: Kind = Kind {
     name: "act",
     ports: &[input("in", ""), error(), output("out", "")],
@@ -49,7 +49,7 @@ fn act(parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
 
 const TABLE: &[FlowEntry] = &[FlowEntry { kind: &ACT, make: Make::Node(act) }];
 
-/// Numbers are wanted if they are this one, and shown as they are.
+/// A filter is a number and wants packets equal to it. Packets are shown as they are.
 const LENS: Lens = Lens { filter, show: |_, value| format!("{value:?}") };
 
 fn filter(text: &str) -> Result<PacketFilter, String> {
@@ -60,7 +60,7 @@ fn filter(text: &str) -> Result<PacketFilter, String> {
     }))
 }
 
-/// Two nodes in a row, and what a third one gets of odd packets.
+/// Two nodes in a row, `a` (which does `first`) and `b` (which waits).
 fn graph(first: &str) -> (FlowFixture, Arc<Taps>) {
     let text = format!(
         "- {{kind: act, name: a, does: {first}, ports: {{out: [{{name: b, port: in}}]}}}}\n\
@@ -82,7 +82,7 @@ fn at(node: &str) -> TapRequest {
     TapRequest { node, filter, per_s: PER_S_MAX, way: false, pause: false }
 }
 
-/// A tap, and its lines in short.
+/// A tap, and its lines in short form.
 struct Look {
     tap: Arc<Tap>,
     lines: mpsc::Receiver<TapLine>,
@@ -94,12 +94,12 @@ impl Look {
         Look { tap, lines }
     }
 
-    /// What has come.
+    /// The lines that have come.
     fn take(&mut self) -> Vec<String> {
         std::iter::from_fn(|| self.lines.try_recv().ok()).map(|line| short(&line)).collect()
     }
 
-    /// What comes next.
+    /// Waits for the next line.
     async fn next(&mut self) -> String {
         short(&self.lines.recv().await.expect("the tap is open"))
     }
@@ -133,7 +133,7 @@ fn a_tap_shows_what_comes_to_its_node_and_what_becomes_of_it() {
         let lines = ["b.in Integer(1)", "b -> out Integer(1)"];
         assert_eq!(all.take(), [lines, ["b.in Integer(2)", "b -> out Integer(2)"]].concat());
         assert_eq!(one.take(), ["a.in Integer(2)", "a -> out Integer(2)"]);
-        // A packet of which the filter cannot say anything is not wanted.
+        // A packet on which the filter fails is not wanted.
         graph.open("begin", 0, Value::text("2"), LIMIT).await.expect("a reply");
         assert_eq!(one.take(), Vec::<String>::new());
         all.take();
@@ -154,7 +154,7 @@ fn a_failure_of_a_node_is_shown_and_stays_one() {
             let failed = send(&graph, 1).await.expect_err("it fails");
             assert!(failed.text().contains("as it was told"), "{failed}");
             let lines = look.take();
-            // What panics has said nothing more.
+            // A node that panics shows nothing more.
             let expected = if does == "fail" { 2 } else { 1 };
             assert_eq!(lines.len(), expected, "{lines:?}");
         }

@@ -1,5 +1,5 @@
-//! Every link of the scenario carries messages to and fro, between threads; between processes see
-//! `tests/scenarios/far.rs`.
+//! Every link of the scenario carries messages in both directions between threads; for links
+//! between processes see `tests/scenarios/far.rs`.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ fn every_link_between_threads_carries_messages_to_and_fro() {
     let threads = |case: &Case| {
         case.placement == Placement::Threads
             && (case.wait != Wait::Spin || Cpus::of_this_process().are_two())
-            // What is larger than a kernel's buffer leaves in parts, however a side waits.
+            // Messages larger than a kernel's buffer leave in parts, however a side waits.
             && ([8, 8192].contains(&case.bytes) || case.bytes == 1 << 20 && case.wait == Wait::Park)
     };
     for case in all().into_iter().filter(threads) {
@@ -35,7 +35,7 @@ fn every_link_between_threads_carries_messages_to_and_fro() {
     }
 }
 
-/// Medians of two contenders, one over the other, in rounds that run in one order or the other.
+/// The ratio of the medians of two contenders, in rounds that run in one order or the other.
 fn ratio(delay: Duration, swapped: bool) -> Interval {
     let case = Case { wait: Wait::Park, ..copied(Transport::InProcess) };
     let median = |delay| {
@@ -61,7 +61,7 @@ fn ratio(delay: Duration, swapped: bool) -> Interval {
 #[test]
 fn the_order_of_contenders_does_not_change_the_verdict() {
     for swapped in [false, true] {
-        // Two that are the same: a twentieth apart at most, whatever else the machine does.
+        // Two equal contenders: at most a twentieth apart, whatever else the machine does.
         let same = ratio(Duration::ZERO, swapped);
         assert!(same.low < 1.05 && same.high > 0.95, "{same:?}, swapped: {swapped}");
         let slower = ratio(Duration::from_millis(1), swapped);

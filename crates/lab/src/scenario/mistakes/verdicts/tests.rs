@@ -1,10 +1,11 @@
-//! Every mistake matters on a machine where it does, and does not where it does not.
+//! Every mistake matters on a machine on which it costs, and does not matter where it costs
+//! nothing.
 
 use super::*;
 use crate::report::Figure;
 use crate::scenario::mistakes::case::MistakeCase;
 
-/// All rows; what is wrong takes `factor` times as long, and goes wrong `wrong` times.
+/// All rows; the wrong forms take `factor` times as long, and go wrong `wrong` times.
 fn rows(factor: f64, wrong: f64) -> Vec<Row> {
     let right = ["fetch_add", "seqlock", "release_acquire", "apart", "mask", "in_slot"];
     let fill = |case: MistakeCase| {
@@ -32,7 +33,7 @@ fn judged(rows: &[Row]) -> Vec<Holds> {
     of(rows).into_iter().map(|verdict| verdict.holds).collect()
 }
 
-/// Of a verdict on relaxed, which x86 cannot give.
+/// The result of a verdict on relaxed, which x86 cannot give.
 fn off_x86(holds: Holds) -> Holds {
     if cfg!(target_arch = "x86_64") { Holds::NotMeasured } else { holds }
 }

@@ -1,11 +1,11 @@
-//! Every claim holds on a machine like the article's, and fails on another one.
+//! Every claim holds on a machine like the article's, and fails on a different one.
 
 use sinew_figures::Distribution;
 
 use super::*;
 use crate::report::Figure;
 
-/// A row whose cycles all take so long.
+/// A row whose cycles all take this long.
 fn row(values: &[&str], period: &str, ns: u64) -> Row {
     let names = ["work", "placement", "transport", "sync", "wait", "period"];
     let values = values.iter().chain([&period]);
@@ -26,7 +26,7 @@ fn row(values: &[&str], period: &str, ns: u64) -> Row {
     row
 }
 
-/// A machine on which everything is as the article has it, but for what `changed` says.
+/// A machine on which everything is as in the article, except for `changed`.
 fn rows(changed: &[(&[&str; 5], &str, u64)]) -> Vec<Row> {
     let mut rows = Vec::new();
     for period in ["free", "1ms"] {
@@ -109,7 +109,7 @@ fn fewer_than_three_rounds_decide_nothing() {
     }
     let evidence = Evidence { rows: &rows, cpus: 4 };
     for (at, verdict) in verdicts(&evidence).into_iter().enumerate() {
-        // What 'jitter' is called is judged by the article's figures alone.
+        // The claim about the name 'jitter' is judged by the article's figures alone.
         let expected = match at {
             7 => Holds::No,
             9 => Holds::NotMeasured,

@@ -1,4 +1,4 @@
-//! Verdicts from made-up rows: of a machine like that of the source, and of others.
+//! Verdicts from made-up rows: of a machine like the source's, and of others.
 
 use super::*;
 use crate::report::Figure;
@@ -9,7 +9,7 @@ fn row(case: SwitchCase, cost_us: f64) -> Row {
     row.figures = vec![Figure::of(SWITCHES, "", 1.0)];
     let rounds = |us: f64| [us * 990.0, us * 1000.0, us * 1010.0].to_vec();
     let walk_us = if case.array == 0 { 0.0 } else { 50.0 };
-    // Each round differs in its cost only.
+    // Rounds differ only in their cost.
     let turns = rounds(cost_us).iter().map(|ns| ns + walk_us * 1e3 + 1e3).collect();
     row.measure_mut("turn").rounds = turns;
     row.measure_mut("walk_alone").rounds = vec![walk_us * 1e3; 3];
@@ -25,7 +25,7 @@ fn sized(array: usize, cost_us: f64) -> Row {
 
 const SIZES: [usize; 7] = [32 << 10, 128 << 10, 256 << 10, 512 << 10, 1 << 20, 2 << 20, 8 << 20];
 
-/// The machine of the source: no array 3.8 us, then these costs.
+/// The machine of the source: 3.8 us without an array, and these costs with arrays.
 fn like_theirs(costs: [f64; 7]) -> Vec<Row> {
     let mut rows: Vec<_> = SIZES.into_iter().zip(costs).map(|(at, us)| sized(at, us)).collect();
     rows.push(row(SOURCE, 3.8));
@@ -60,7 +60,7 @@ fn a_cache_of_two_mebibytes_moves_the_jump_and_the_figures_fail() {
     assert_eq!(holds(&rows, 2 << 20, "L2, consecutive words"), Holds::Yes);
     assert_eq!(below(&rows, 2 << 20, Walk::Read), Some(512 << 10));
     assert_eq!(above(&rows, 2 << 20, Walk::Read), Some(2 << 20));
-    // Less than without an array: neither like it nor dearer.
+    // Less than without an array: neither like the source's cost nor more expensive.
     assert_eq!(holds(&rows, 2 << 20, "up to 200 KB"), Holds::Partly);
     let mut flat = like_theirs([4.0; 7]);
     assert_eq!(holds(&flat, 2 << 20, "from 256 to 512 KB"), Holds::No);

@@ -1,11 +1,12 @@
-//! Every verdict holds on a machine on which everything is as claimed, and fails on another one.
+//! Every verdict holds on a machine on which everything is as claimed, and fails on a different
+//! one.
 
 use sinew_figures::Distribution;
 
 use super::*;
 use crate::scenario::sync::case::SyncCase;
 
-/// What an operation takes on a machine like the article's.
+/// How long an operation takes on a machine like the article's.
 fn claimed_ns(row: &Row, name: &str) -> u64 {
     let value = |axis| row.axis(axis).expect("every row has it");
     match (value("operation"), name) {
@@ -20,7 +21,7 @@ fn claimed_ns(row: &Row, name: &str) -> u64 {
     }
 }
 
-/// All rows, with what `ns` gives each of its measures, three rounds long.
+/// All rows, three rounds long; `ns` gives the time of each measure.
 fn rows(ns: impl Fn(&Row, &str) -> u64) -> Vec<Row> {
     let fill = |case: SyncCase| {
         let mut row = case.row();
@@ -45,7 +46,7 @@ fn judged(rows: &[Row]) -> Vec<Holds> {
     of(rows).into_iter().map(|verdict| verdict.holds).collect()
 }
 
-/// Of the last verdict, which is about x86.
+/// The result of the last verdict, which is about x86.
 fn on_x86(holds: Holds) -> Holds {
     if cfg!(target_arch = "x86_64") { holds } else { Holds::NotMeasured }
 }
@@ -101,7 +102,7 @@ fn one_cpu_is_judged_by_what_it_has() {
     rows.retain(|row| row.axis("cpus") == Some("one"));
     use Holds::{NotMeasured, Yes};
     let yes = on_x86(Yes);
-    // A wake-up on the waker's own CPU takes 10 us here, a message 70.
+    // On the waker's own CPU a wake-up takes 10 us in these rows, and a message 70.
     let expected =
         [Yes, NotMeasured, Yes, Yes, Yes, Yes, Yes, Yes, Yes, NotMeasured, Yes, NotMeasured, yes];
     assert_eq!(judged(&rows), expected);

@@ -1,4 +1,5 @@
-//! A file that is followed as it grows: what has become of it when nothing more is there.
+//! A file that is followed as it grows: finds out what has happened to it when there is nothing
+//! more to read.
 
 use std::fs;
 use std::os::unix::fs::DirEntryExt;
@@ -11,15 +12,15 @@ use super::super::checkpoint::Saved;
 use super::super::records::{Look, Records};
 use super::{Order, Reading, differs, open};
 
-/// So long a file that was moved away is read on: who writes to it may not know yet.
+/// How long a file that was moved away is still read, because its writer may not know that yet.
 const GRACE: Duration = Duration::from_secs(1);
-/// So many files of its folder are looked at for one that was moved away.
+/// Most files of its folder that are searched for a file that was moved away.
 const FILES_MAX: usize = 10_000;
 
-/// Whether there is more, now that a file has come to its end.
+/// Whether there is more to read after the end of a file.
 pub(super) fn goes_on(reading: &mut Reading) -> Result<bool, Error> {
     if !reading.records.follows() {
-        // The one before it was moved away, and is read to its end.
+        // This file was moved away, and is now read to its end.
         return next(reading);
     }
     match look(reading)? {
@@ -35,8 +36,8 @@ pub(super) fn goes_on(reading: &mut Reading) -> Result<bool, Error> {
     }
 }
 
-/// What has become of the file. One that was cut is read from its beginning; it is looked at before
-/// it is read on, for otherwise other text would be taken for what comes next.
+/// Finds out what has happened to the file. A file that was cut is read from its beginning. To be
+/// called before each read: otherwise other text would be taken for the next records.
 pub(super) fn look(reading: &mut Reading) -> Result<Look, Error> {
     let name = &reading.names[0];
     let look = reading.records.look(&reading.order.folder.join(name))?;
@@ -58,7 +59,7 @@ pub(super) fn look(reading: &mut Reading) -> Result<Look, Error> {
     Ok(look)
 }
 
-/// Goes on with the file that is in the place of the one before; not if that is not there yet.
+/// Goes on with the new file under the old name; `false` if it is not there yet.
 fn next(reading: &mut Reading) -> Result<bool, Error> {
     let name = &reading.names[0];
     if !reading.order.folder.join(name).exists() {
@@ -72,7 +73,8 @@ fn next(reading: &mut Reading) -> Result<bool, Error> {
     Ok(true)
 }
 
-/// The file of a checkpoint that has another name now, at its place; `None` if it is not there.
+/// The file of a checkpoint that has another name now, opened at its place; `None` if there is no
+/// such file.
 pub(super) fn rotated(order: &Order, saved: &Saved) -> Option<Result<Records, Error>> {
     let path = Path::new(&order.path);
     let folder = path.parent().unwrap_or(Path::new(""));

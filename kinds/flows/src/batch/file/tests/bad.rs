@@ -1,5 +1,5 @@
-//! What a file can be that nobody wants to read: gone, binary, one line without an end, cut while
-//! it is read; and a checkpoint that finds no room.
+//! Bad files: gone, binary, one line without an end, cut while they are read; and a checkpoint for
+//! which there is no room.
 
 use std::fs::{self, File};
 use std::os::unix::fs::symlink;
@@ -34,7 +34,7 @@ fn what_is_no_text_is_rejected_line_by_line() {
     let mut bytes: Vec<u8> = (0..=255).collect();
     bytes.extend(b"\nplain\n");
     let folder = folder(bytes);
-    // 10 ends a line: what stands before it is text, what stands behind it is none.
+    // Byte 10 ends a line: the bytes before it are text, those after it are not.
     let rejected = "
 - kind: file
   name: f
@@ -54,7 +54,7 @@ fn what_is_no_text_is_rejected_line_by_line() {
 
 #[test]
 fn a_file_that_is_cut_or_vanishes_while_it_is_read_is_told() {
-    // Longer than what is read ahead.
+    // Longer than the part that is read ahead.
     let text = format!("{}\n", "x".repeat(99)).repeat(5000);
     let next = "kind: append, path: seen, value: x, ports: {out: [{name: slow, port: in}]}}\n\
                 - {name: slow, kind: sleep, duration: 20ms";
@@ -74,7 +74,7 @@ fn a_file_that_is_cut_or_vanishes_while_it_is_read_is_told() {
         happens.join().expect("no panic").expect("it was there");
         match is_cut {
             true => refused(reply, 500, "has become shorter, 5 bytes, while it was read"),
-            // Whoever has it open has all of it.
+            // A reader that has the file open still gets all of it.
             false => assert_eq!(reply, counts(5000, 5000, 0)),
         }
     }

@@ -1,5 +1,5 @@
-//! A file that is followed: it grows, is moved away, is cut, while somebody reads it and while
-//! nobody does.
+//! A file that is followed: it grows, is moved away or is cut, while a flow reads it and while none
+//! does.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -28,7 +28,7 @@ fn fixture(folder: &Path, graph: &str, resources: &Resources) -> FlowFixture {
     made.unwrap_or_else(|refusals| panic!("{refusals:?}"))
 }
 
-/// Follows while this happens, and is cancelled then.
+/// Follows the file while `happens` runs; then the flow is cancelled.
 fn meanwhile(folder: &Path, parameters: &str, happens: impl AsyncFnOnce()) {
     let fixture = fixture(folder, &graph(parameters), &Resources::default());
     run(async {
@@ -93,7 +93,7 @@ fn a_file_that_is_moved_away_is_read_to_its_end_and_then_the_new_one() {
     meanwhile(path, "as: csv, checkpoint: mark", async || {
         until_out_is(path, "1\n").await;
         fs::rename(&data, path.join("data.1")).expect("a file");
-        // Who writes has not heard of it yet.
+        // The writer does not know yet that the file was moved.
         add(&path.join("data.1"), "2\n");
         until_out_is(path, "1\n2\n").await;
         add(&data, "n\n4\n");
@@ -114,13 +114,13 @@ fn a_file_that_is_cut_is_read_from_its_beginning() {
         fs::write(&data, "").expect("a file");
         add(&data, "2\n");
         until_out_is(path, "first\n2\n").await;
-        // As long as before, and other text.
+        // The same length as before, but other text.
         fs::write(&data, "3\n4\n5\n").expect("a file");
         until_out_is(path, "first\n2\n3\n4\n5\n").await;
     });
 }
 
-/// Reads what is there, until the checkpoint says so; what has come after that.
+/// Follows the file until `expected` has come and the checkpoint says `offset`.
 fn resumed(folder: &Path, expected: &str, offset: &str) {
     let _ = fs::remove_file(folder.join("out"));
     meanwhile(folder, "as: lines, checkpoint: mark", async || {
@@ -134,17 +134,17 @@ fn resumed(folder: &Path, expected: &str, offset: &str) {
 fn what_was_rotated_while_nobody_read_is_found_again() {
     let folder = folder("a\nb\n");
     let (path, data) = (folder.path(), folder.path().join("data"));
-    // Nothing comes after them, and the checkpoint says that they are answered.
+    // Nothing comes after `a` and `b`, and the checkpoint says that they are answered.
     resumed(path, "a\nb\n", "4");
     add(&data, "c\n");
     fs::rename(&data, path.join("data.1")).expect("a file");
     fs::write(&data, "dd\n").expect("a file");
     resumed(path, "c\ndd\n", "3");
-    // It is gone: the new one is read from its beginning.
+    // The old file is gone: the new one is read from its beginning.
     fs::remove_file(&data).expect("a file");
     fs::write(&data, "e\n").expect("a file");
     resumed(path, "e\n", "2");
-    // It was cut.
+    // The file was cut.
     fs::write(&data, "f\ng\n").expect("a file");
     resumed(path, "f\ng\n", "4");
 }

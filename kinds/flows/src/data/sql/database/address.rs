@@ -9,21 +9,21 @@ use super::postgres::Server;
 pub(in crate::data::sql) enum Address {
     /// SQLite in the memory of this process.
     Memory,
-    /// A file of SQLite.
+    /// An SQLite file.
     File(PathBuf),
-    /// A server of PostgreSQL.
+    /// A PostgreSQL server.
     Postgres(Box<Server>),
 }
 
-/// What to write.
+/// Help for a wrong URL.
 pub(in crate::data::sql) const HELP: &str = "write sqlite://users.db, sqlite://:memory: or \
                                         postgres://user:password@host/database";
 
 impl Address {
-    /// Reads a URL. Paths are seen from `folder`; `ca` is a file with the authorities to trust.
+    /// Reads a URL. Paths are relative to `folder`; `ca` is a file with the authorities to trust.
     ///
     /// # Errors
-    /// It is none; what is wrong, without its password.
+    /// What is wrong with the URL, without its password.
     pub(in crate::data::sql) fn read(
         url: &str,
         folder: &Path,
@@ -39,17 +39,18 @@ impl Address {
                 Err("a path of SQLite has no '?' here; options are parameters of the node".into())
             }
             Some(path) => Ok(Address::File(folder.join(path))),
-            // It may hold a password, and so is not repeated.
+            // The text may contain a password, so the message does not repeat it.
             None => Err("this is not a URL of a database".into()),
         }
     }
 
-    /// Whether it is one of PostgreSQL.
+    /// Whether it is a PostgreSQL server.
     pub(in crate::data::sql) fn is_postgres(&self) -> bool {
         matches!(self, Address::Postgres(_))
     }
 
-    /// What differs if two are not the same. Not to be shown: it has the password.
+    /// A key that differs if two addresses are not the same. It must not be shown, as it contains
+    /// the password.
     pub(super) fn key(&self) -> String {
         match self {
             Address::Postgres(server) => server.key(),
@@ -58,7 +59,7 @@ impl Address {
     }
 }
 
-/// As it may be shown: without a password.
+/// The address as it may be shown: without a password.
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -1,4 +1,4 @@
-//! What a database says when it cannot, in HTTP's terms.
+//! The errors of a database, with HTTP statuses.
 
 use std::fmt;
 use std::time::Duration;
@@ -14,7 +14,7 @@ const CONFLICT: u16 = 409;
 const UNPROCESSABLE: u16 = 422;
 /// The database is not there, or has too much to do.
 const UNAVAILABLE: u16 = 503;
-/// The database is late.
+/// The database took too long.
 const TIMEOUT: u16 = 504;
 
 #[cold]
@@ -28,7 +28,7 @@ pub(in crate::data::sql) fn too_late(limit: Duration) -> Error {
     Error::new(text).with_status(TIMEOUT)
 }
 
-/// Of SQLite.
+/// Converts an error of SQLite.
 #[cold]
 pub(super) fn of_sqlite(error: &rusqlite::Error) -> Error {
     let text = |what: &str| format!("{what}: {error}");
@@ -56,13 +56,14 @@ pub(super) fn of_sqlite(error: &rusqlite::Error) -> Error {
     }
 }
 
-/// Of PostgreSQL.
+/// Converts an error of PostgreSQL.
 #[cold]
 pub(super) fn of_postgres(error: &tokio_postgres::Error) -> Error {
     let Some(said) = error.as_db_error() else {
         let reason = std::error::Error::source(error).map(|reason| format!(": {reason}"));
         let text = format!("{error}{}", reason.unwrap_or_default());
-        // What is no answer of the server is one that did not come, but for an argument.
+        // If the server has not answered, it is not available, unless an argument could not be
+        // written or a cell not be read.
         let is_ours = text.starts_with("error serializing") || text.starts_with("error deser");
         return if is_ours { Error::new(text) } else { unavailable(text) };
     };
@@ -72,10 +73,11 @@ pub(super) fn of_postgres(error: &tokio_postgres::Error) -> Error {
         _ if [SqlState::UNIQUE_VIOLATION, SqlState::EXCLUSION_VIOLATION].contains(code) => {
             error.with_status(CONFLICT)
         }
-        // A rule of the table, a value that its column cannot hold, or one row twice.
+        // Classes: a rule of the table is broken, a value does not fit into its column, or one row
+        // comes twice.
         "23" | "22" | "21" => error.with_status(UNPROCESSABLE),
         _ if *code == SqlState::QUERY_CANCELED => error.with_status(TIMEOUT),
-        // Connections, transactions that collide, resources, an order to end.
+        // Classes: connections, colliding transactions, resources, and an order to end.
         "08" | "40" | "53" | "55" | "57" | "58" => error.with_status(UNAVAILABLE),
         _ => error,
     }

@@ -1,4 +1,4 @@
-//! Migrations: what makes and changes the tables of a database, step by step, each once.
+//! Migrations: they make and change the tables of a database step by step; each is applied once.
 
 use std::path::{Path, PathBuf};
 use std::{fs, io};
@@ -10,21 +10,21 @@ use sinew_spec::{Data, Item};
 
 use crate::script::library::hex;
 
-/// The table that says which were applied.
+/// The table that records which migrations were applied.
 pub(super) const TABLE: &str = "CREATE TABLE IF NOT EXISTS sinew_migrations (\
     number INTEGER PRIMARY KEY, name TEXT NOT NULL, checksum TEXT NOT NULL, \
     applied_at TEXT NOT NULL)";
-/// What it holds.
+/// Reads the applied migrations.
 pub(super) const APPLIED: &str =
     "SELECT number, name, checksum, applied_at FROM sinew_migrations ORDER BY number";
-/// One more.
+/// Records one more.
 pub(super) const RECORD: &str = "INSERT INTO sinew_migrations VALUES ($1, $2, $3, $4)";
 
-/// Most migrations of a database: a graph is read whole.
+/// Most migrations of a database. The limit is needed because a graph is read as a whole.
 const MIGRATIONS_MAX: usize = 1000;
-/// Longest file of one, bytes.
+/// Longest file of a migration, in bytes.
 const FILE_SIZE_MAX: u64 = 1 << 20;
-/// What names of files end with, for either database or for one of them.
+/// The ending of file names.
 const ENDING: &str = ".sql";
 
 const HELP: &str = "write a list of SQL texts, or of mappings such as {name: users, sql: 'CREATE \
@@ -52,16 +52,16 @@ impl Migration {
         Migration { name, sql, checksum }
     }
 
-    /// That of its text: SHA-256 in hexadecimal.
+    /// SHA-256 of its text, in hexadecimal.
     pub(super) fn checksum(&self) -> &str {
         &self.checksum
     }
 }
 
-/// The text for a database: the one for both, or the one of its name.
+/// The text for a database: the text for both, or the one under the database's name.
 ///
 /// # Errors
-/// There is none.
+/// There is no text for it.
 pub(in crate::data::sql) fn text_for(item: &Item, is_postgres: bool) -> Result<&str, Refusal> {
     let name = if is_postgres { "postgres" } else { "sqlite" };
     let help = "write one text, or {sqlite: text, postgres: text}";
@@ -151,7 +151,7 @@ fn from_item(item: &Item, number: usize, is_postgres: bool) -> Result<Migration,
     Ok(Migration::new(name, text_for(sql, is_postgres)?.to_owned()))
 }
 
-/// The files of a folder that end as they should, in the order of their names.
+/// The files of a folder that end with `ENDING`, in the order of their names.
 fn list(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for entry in fs::read_dir(folder)? {
@@ -189,10 +189,10 @@ fn from_folder(folder: &Path, is_postgres: bool) -> io::Result<Vec<Migration>> {
     }
 }
 
-/// The one that is to be applied next, after those that were; `None` if there is none.
+/// The index of the migration that is to be applied next; `None` if all were applied.
 ///
 /// # Errors
-/// One of those has changed, or is not in the graph.
+/// An applied migration has changed, or is not in the graph.
 pub(super) fn next(all: &[Migration], applied: &[Applied]) -> Result<Option<usize>, Error> {
     for (at, was) in applied.iter().enumerate() {
         let Applied { number, name, checksum, applied_at } = was;
@@ -213,7 +213,7 @@ pub(super) fn next(all: &[Migration], applied: &[Applied]) -> Result<Option<usiz
     Ok(Some(applied.len()).filter(|&next| next < all.len()))
 }
 
-/// Of a migration that fails.
+/// The error of a migration that fails.
 pub(super) fn failed(migration: &Migration, error: &Error) -> Error {
     let text = format_args!("migration '{}': {}", migration.name, error.text());
     Error::new(text).with_status(error.status())

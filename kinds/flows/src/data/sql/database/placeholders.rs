@@ -1,6 +1,6 @@
-//! The places of arguments in a statement: `$1`, `$2` and so on, for both databases.
+//! Placeholders for arguments in a statement: `$1`, `$2` and so on, for both databases.
 
-/// The highest number of a place. What stands in texts, names in quotes and comments is none.
+/// The highest number of a placeholder. Texts, quoted names and comments contain no placeholders.
 pub(in crate::data::sql) fn highest(text: &str) -> usize {
     let (bytes, mut at, mut highest) = (text.as_bytes(), 0, 0);
     while let Some(&byte) = bytes.get(at) {
@@ -12,13 +12,13 @@ pub(in crate::data::sql) fn highest(text: &str) -> usize {
             b'$' => {
                 let digits = digits(&rest[1..]);
                 highest = highest.max(rest[1..=digits].parse().unwrap_or(0));
-                // Of PostgreSQL: $tag$ begins a text, which ends with the same.
+                // In PostgreSQL, $tag$ begins a text, which ends with the same tag.
                 match tag(rest) {
                     Some(tag) => past(rest, tag.len(), tag),
                     None => 1 + digits,
                 }
             }
-            // What belongs to a name is no place.
+            // A `$1` within a name is not a placeholder.
             _ if byte == b'_' || byte.is_ascii_alphabetic() => {
                 let is_part = |it: &u8| it.is_ascii_alphanumeric() || matches!(it, b'_' | b'$');
                 bytes[at..].iter().take_while(|it| is_part(it)).count()
@@ -33,12 +33,12 @@ fn digits(text: &str) -> usize {
     text.bytes().take_while(u8::is_ascii_digit).count()
 }
 
-/// How far it is past `end`, which is sought from `from` on.
+/// The index behind the first `end` at or after `from`.
 fn past(text: &str, from: usize, end: &str) -> usize {
     text[from..].find(end).map_or(text.len(), |at| from + at + end.len())
 }
 
-/// What a text in dollars begins with.
+/// The tag that begins a dollar-quoted text, if there is one.
 fn tag(text: &str) -> Option<&str> {
     let name = text[1..].find('$')?;
     let is_name = |it: u8| it == b'_' || it.is_ascii_alphanumeric();

@@ -1,4 +1,4 @@
-//! A connection to PostgreSQL. The worker that made it looks after its socket; any may use it.
+//! A connection to PostgreSQL. The worker that made it drives its socket; any worker may use it.
 
 mod cells;
 mod tls;
@@ -29,11 +29,11 @@ use super::failure::{of_postgres, unavailable};
 use super::migrations::{self, APPLIED, Applied, Migration, RECORD, TABLE};
 use super::rows::{Bounds, Columns, PART_SIZE, Row, TableRows};
 
-/// How long a server may take to take a connection.
+/// How long a server may take to accept a connection.
 const CONNECT_MAX: Duration = Duration::from_secs(5);
-/// Statements that each connection keeps prepared: those of a graph, of any reasonable size.
+/// Statements that each connection keeps prepared: enough for a graph of any reasonable size.
 const PREPARED_MAX: usize = 256;
-/// What processes that migrate one database wait for, one after the other: a number of our own.
+/// A lock, by a number of our own, so that processes migrate one database one after the other.
 const LOCK: &str = "BEGIN; SET LOCAL client_min_messages = warning; \
                     SELECT pg_advisory_xact_lock(7307498240167)";
 
@@ -59,11 +59,12 @@ impl Server {
     /// Reads a URL.
     ///
     /// # Errors
-    /// It is none; what is wrong, without the URL.
+    /// What is wrong with the URL, without repeating it.
     pub(super) fn read(url: &str, ca: Option<&Path>) -> Result<Server, String> {
         let mut config: Config = url.parse().map_err(|error: tokio_postgres::Error| {
             let reason = std::error::Error::source(&error).map(ToString::to_string);
-            // It may repeat a part of the URL, and with it a part of the password.
+            // A reason with quotes may repeat a part of the URL, and so of the password; it is left
+            // out.
             let reason = reason.filter(|reason| !reason.contains(['`', '\'']));
             format!("this is not a URL of PostgreSQL: {}", reason.as_deref().unwrap_or("its form"))
         })?;
@@ -73,7 +74,7 @@ impl Server {
         if config.get_dbname().is_none() {
             return Err("the URL names no database: write its name behind the host".into());
         }
-        // Who says nothing means: encrypted, unless it stays on this machine.
+        // The default is encrypted, unless the connection stays on this machine.
         if !url.contains("sslmode=") {
             let is_here =
                 config.get_hosts().iter().all(is_here) && config.get_hostaddrs().is_empty();
@@ -87,12 +88,13 @@ impl Server {
         Ok(Server { config, tls: ClientTls::new(ca)?, url: url.into(), ca: ca_text })
     }
 
-    /// What differs if two are not the same. Not to be shown: it has the password.
+    /// A key that differs if two servers are not the same. It must not be shown, as it contains the
+    /// password.
     pub(super) fn key(&self) -> String {
         format!("{} {}", self.url, self.ca)
     }
 
-    /// A new connection, which the runtime of this thread looks after.
+    /// A new connection, whose socket the runtime of this thread drives.
     ///
     /// # Errors
     /// The server does not take it (503).
@@ -105,7 +107,7 @@ impl Server {
             let error = of_postgres(&error);
             Error::new(error.text()).with_status(503)
         })?;
-        // Why it ends, the statements say that are under way.
+        // The reason for its end is not lost: the statements that are under way report it.
         tokio::spawn(async move { drop(socket.await) });
         let (tls, home) = (self.tls.clone(), thread::current().id());
         Ok(PostgresConnection { client, tls, prepared: HashMap::new(), home, is_over: true })
@@ -122,7 +124,7 @@ fn is_here(host: &Host) -> bool {
     }
 }
 
-/// As it may be shown: without a password.
+/// The server as it may be shown: without a password.
 impl fmt::Display for Server {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("postgres://")?;
@@ -148,12 +150,12 @@ impl PostgresConnection {
         self.client.is_closed()
     }
 
-    /// Whether this thread looks after it.
+    /// Whether this thread drives its socket.
     pub(super) fn is_near(&self) -> bool {
         self.home == thread::current().id()
     }
 
-    /// Asks, and takes all rows.
+    /// Runs a statement, and takes all rows.
     pub(super) async fn ask(
         &mut self,
         flow: &Flow,
@@ -173,7 +175,8 @@ impl PostgresConnection {
         Ok(answer)
     }
 
-    /// Asks, and gives the rows as lines of JSON. What is not taken stays with the server.
+    /// Runs a statement, and gives the rows as lines of JSON. Rows that are not taken yet stay with
+    /// the server.
     pub(super) async fn stream(
         &mut self,
         asked: BoundStatement,
@@ -205,9 +208,9 @@ impl PostgresConnection {
         self.is_over = false;
         let begun = self.send(asked).await;
         if begun.is_err() {
-            // The server has said no, and is done with it.
+            // The server has refused it, so nothing is under way.
             self.is_over = true;
-            // It may be that it does not know the statement any more.
+            // The server may not know the prepared statement any more.
             self.prepared.remove(&asked.text);
         }
         begun
@@ -247,7 +250,7 @@ impl PostgresConnection {
         row.map_err(|error| of_postgres(&error))
     }
 
-    /// Carries out a command without an answer.
+    /// Carries out a command that has no result.
     pub(super) async fn command(&mut self, text: &str) -> Result<(), Error> {
         self.is_over = false;
         let done = self.client.batch_execute(text).await;
@@ -264,7 +267,7 @@ impl PostgresConnection {
     /// Applies the next migration; whether there was one.
     async fn migrate_one(&mut self, all: &[Migration]) -> Result<bool, Error> {
         let said = |error: tokio_postgres::Error| of_postgres(&error);
-        // Another process that does the same waits here.
+        // Other processes that migrate this database wait here.
         self.command(LOCK).await?;
         self.command(TABLE).await?;
         let rows = self.client.query(APPLIED, &[]).await.map_err(said)?;
@@ -288,18 +291,19 @@ impl PostgresConnection {
         Ok(true)
     }
 
-    /// Has the server cancel what is under way, and closes the connection. Its place is free once
-    /// the server knows.
+    /// Makes the server cancel what is under way, and closes the connection. The permit is free
+    /// once the server knows.
     pub(super) fn cancel(self, permit: Option<OwnedSemaphorePermit>) {
         let PostgresConnection { client, tls, is_over, .. } = self;
         let Ok(runtime) = Handle::try_current() else { return };
         if is_over {
-            // The server rolls back what is open as it sees the end of the connection.
+            // The server rolls back an open transaction when it sees the end of the connection.
             return;
         }
         runtime.spawn(async move {
             let token = client.cancel_token();
-            // A server that cannot be told ends the statement when it writes to nobody.
+            // If the server cannot be told, it ends the statement when it finds the connection
+            // closed.
             let _ = timeout(CONNECT_MAX, token.cancel_query(tls)).await;
             drop((client, permit));
         });

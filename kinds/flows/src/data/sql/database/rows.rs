@@ -1,4 +1,4 @@
-//! Rows on their way into a flow: as values within bounds, or as lines of JSON.
+//! Rows of an answer: as values within bounds, or as lines of JSON.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,11 +13,11 @@ use tokio::time::timeout;
 use super::Lease;
 use super::failure::too_late;
 
-/// What a cell takes beside its text or bytes, about.
+/// About how many bytes a cell takes beside its text or bytes.
 const CELL_SIZE: u64 = 16;
-/// So many bytes of cells cost a unit of work, beside one unit for each cell.
+/// This many bytes of cells cost a unit of work, beside one unit for each cell.
 const BYTES_PER_UNIT: u64 = 1024;
-/// A part of a stream of rows is sent when it is so long, or when no more come.
+/// A part of a stream of rows is sent when it has this many bytes, or when no more rows come.
 pub(super) const PART_SIZE: usize = 16 << 10;
 
 /// Lines of JSON, part by part.
@@ -26,7 +26,7 @@ pub(in crate::data::sql) type PartsToCome = BoxStream<'static, Result<Bytes, Err
 /// How much of an answer is taken.
 #[derive(Clone, Copy)]
 pub(in crate::data::sql) struct Bounds {
-    /// Whether rows are wanted at all.
+    /// Whether rows are kept at all.
     pub(in crate::data::sql) keeps: bool,
     pub(in crate::data::sql) rows_max: usize,
     pub(in crate::data::sql) size_max: u64,
@@ -43,7 +43,7 @@ pub(in crate::data::sql) struct TableRows {
 }
 
 impl TableRows {
-    /// What it costs, in units of work.
+    /// The cost of the rows, in units of work.
     pub(super) fn price(&self) -> u64 {
         self.cells + self.size / BYTES_PER_UNIT
     }
@@ -51,7 +51,7 @@ impl TableRows {
     /// Takes one more row.
     ///
     /// # Errors
-    /// It is one too many, or too much.
+    /// There are too many rows, or too many bytes.
     pub(super) fn add(&mut self, row: Row, bounds: Bounds) -> Result<(), Error> {
         let Bounds { keeps, rows_max, size_max } = bounds;
         if !keeps {
@@ -103,10 +103,10 @@ impl Row {
 pub(super) struct Columns(Vec<ByteString>);
 
 impl Columns {
-    /// Those names.
+    /// The columns of these names.
     ///
     /// # Errors
-    /// Two are the same: a row is a mapping.
+    /// Two names are the same, which is not possible because a row is a mapping.
     pub(super) fn new<'a>(names: impl Iterator<Item = &'a str>) -> Result<Columns, Error> {
         let names: Vec<ByteString> = names.map(ByteString::from).collect();
         for (at, name) in names.iter().enumerate() {
@@ -122,7 +122,7 @@ impl Columns {
     /// A row of these cells, one for each column.
     ///
     /// # Errors
-    /// What a cell says.
+    /// The error of a cell.
     pub(super) fn row(
         &self,
         mut cell: impl FnMut(usize) -> Result<Value, Error>,
@@ -138,8 +138,8 @@ impl Columns {
     }
 }
 
-/// The same parts; one that is late is an error. The connection is free when all have come, and
-/// what is under way on it is cancelled if nobody wants more.
+/// The same parts; a late part becomes an error. When all parts have come, the connection is free.
+/// If the stream is dropped earlier, its statement is cancelled.
 pub(super) fn in_time(parts: PartsToCome, patience: Duration, lease: Lease) -> PartsToCome {
     let next = move |state: Option<(PartsToCome, Lease)>| async move {
         let (mut parts, mut lease) = state?;

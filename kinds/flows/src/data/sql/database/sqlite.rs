@@ -1,7 +1,8 @@
-//! A connection to SQLite: a thread of its own, which does one thing after the other.
+//! A connection to SQLite: a thread of its own, which does one piece of work after the other.
 //!
-//! Not the domain's pool: a transaction and a stream of rows hold their connection for as long as
-//! a flow likes, and would hold a thread of the pool with it, which others wait for.
+//! It does not use the domain's pool. A transaction or a stream of rows keeps its connection for as
+//! long as its flow takes, and would keep a thread of the pool as long, while others wait for that
+//! thread.
 
 mod cells;
 
@@ -24,15 +25,15 @@ use super::failure::{of_sqlite, unavailable};
 use super::migrations::{self, APPLIED, Applied, Migration, RECORD, TABLE};
 use super::rows::{Bounds, PART_SIZE, Row, TableRows};
 
-/// Statements that each connection keeps prepared: those of a graph, of any reasonable size.
+/// Statements that each connection keeps prepared: enough for a graph of any reasonable size.
 const PREPARED_MAX: usize = 256;
-/// Parts of a stream that wait for who takes them.
+/// Most parts of a stream that wait to be taken.
 const PARTS_MAX: usize = 2;
-/// Longest pause between two tries to get a lock that another process holds: nobody tells when
-/// that gives it back.
+/// Longest pause between two tries to get a lock that another process holds: there is no signal
+/// when the lock is released.
 const LOCK_PAUSE_MAX: Duration = Duration::from_millis(20);
 
-/// What every connection begins with. The log before the file lets others read while one writes.
+/// Run at the start of every connection. The write-ahead log lets others read while one writes.
 const BEGIN: &str = "PRAGMA journal_mode = WAL; PRAGMA foreign_keys = ON;";
 
 type Job = Box<dyn FnOnce(&mut rusqlite::Connection) + Send>;
@@ -46,7 +47,7 @@ pub(super) struct SqliteConnection {
     pub(super) is_over: bool,
 }
 
-/// Whether what is under way is to end.
+/// Whether the work that is under way is to end.
 #[derive(Default)]
 struct Cancel {
     is_set: Mutex<bool>,
@@ -59,7 +60,7 @@ impl Cancel {
         self.changed.notify_all();
     }
 
-    /// Waits so long, or until it is set; whether it is.
+    /// Waits for `limit`, or until it is set. Whether it is set.
     fn wait(&self, limit: Duration) -> bool {
         let is_set = self.is_set.lock().unwrap_or_else(PoisonError::into_inner);
         let waited = self.changed.wait_timeout_while(is_set, limit, |is_set| !*is_set);
@@ -68,10 +69,10 @@ impl Cancel {
 }
 
 impl SqliteConnection {
-    /// Opens a file, which is made if there is none; `None`: memory.
+    /// Opens a file, which is created if there is none; `None` for a database in memory.
     ///
     /// # Errors
-    /// What SQLite says.
+    /// SQLite's error.
     pub(super) async fn open(
         path: Option<&Path>,
         busy_max: Duration,
@@ -82,7 +83,7 @@ impl SqliteConnection {
         let cancelled = Arc::clone(&cancel);
         let live = move || match begin(path.as_deref(), busy_max, cancelled) {
             Ok(mut connection) => {
-                // Who opens it may have gone; then no work comes.
+                // An error means that the caller is gone; then no work comes.
                 let _ = answer.send(Ok(connection.get_interrupt_handle()));
                 work.into_iter().for_each(|job| job(&mut connection));
             }
@@ -94,14 +95,15 @@ impl SqliteConnection {
         Ok(SqliteConnection { jobs, interrupt, cancel, is_over: true })
     }
 
-    /// Does something on its thread. Dropped before the end, it is still under way.
+    /// Does something on its thread. If the future is dropped before the end, the work is still
+    /// under way.
     async fn run<T: Send + 'static>(
         &mut self,
         work: impl FnOnce(&mut rusqlite::Connection) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
         self.is_over = false;
         let (answer, answered) = oneshot::channel();
-        // Nobody may wait for the answer any more.
+        // An error is ignored: nobody may wait for the answer any more.
         self.begin(move |connection| drop(answer.send(work(connection))))?;
         let answer = answered.await.map_err(|_| gone())?;
         self.is_over = true;
@@ -121,7 +123,7 @@ impl SqliteConnection {
         self.jobs.send(job).map_err(|_| gone())
     }
 
-    /// Asks, and takes all rows.
+    /// Runs a statement, and takes all rows.
     pub(super) async fn ask(
         &mut self,
         asked: BoundStatement,
@@ -135,7 +137,8 @@ impl SqliteConnection {
         .await
     }
 
-    /// Asks, and gives the rows as lines of JSON. What is not taken makes the statement wait.
+    /// Runs a statement, and gives the rows as lines of JSON. The statement waits while parts are
+    /// not taken.
     pub(super) fn stream(
         &mut self,
         asked: BoundStatement,
@@ -153,7 +156,7 @@ impl SqliteConnection {
                 if part.len() >= PART_SIZE { send(&mut part) } else { Ok(()) }
             };
             let ended = each_row(connection, &asked, take);
-            // If it fails, who would be told has gone.
+            // An error means that the receiver is gone.
             let _ = match ended {
                 Ok(_) if part.is_empty() => return,
                 Ok(_) => send(&mut part),
@@ -166,7 +169,7 @@ impl SqliteConnection {
         Ok(unfold(parts, next).boxed())
     }
 
-    /// Carries out a command without an answer.
+    /// Carries out a command that has no result.
     pub(super) async fn command(&mut self, text: &'static str) -> Result<(), Error> {
         self.run(|connection| connection.execute_batch(text).map_err(|it| of_sqlite(&it))).await
     }
@@ -180,8 +183,8 @@ impl SqliteConnection {
         .await
     }
 
-    /// Cancels what is under way, and hands the connection to `then` once it is as it was at the
-    /// start. If it cannot be, it is closed.
+    /// Cancels what is under way, and hands the connection to `then` once it is clean as at the
+    /// start. If that is not possible, the connection is closed.
     pub(super) fn recover(mut self, then: impl FnOnce(SqliteConnection) + Send + 'static) {
         self.cancel.set(true);
         self.interrupt.interrupt();
@@ -193,7 +196,7 @@ impl SqliteConnection {
                 then(self);
             }
         });
-        // A thread that is gone has closed it.
+        // An error means that the thread is gone, which has closed the connection.
         let _ = jobs.send(clean);
     }
 }
@@ -227,7 +230,7 @@ fn begin(
 fn migrate(connection: &mut rusqlite::Connection, all: &[Migration]) -> Result<bool, Error> {
     let said = |error: rusqlite::Error| of_sqlite(&error);
     let kind = rusqlite::TransactionBehavior::Immediate;
-    // Another process that does the same waits here.
+    // Other processes that migrate this database wait here.
     let transaction = connection.transaction_with_behavior(kind).map_err(said)?;
     transaction.execute_batch(TABLE).map_err(said)?;
     let applied = {

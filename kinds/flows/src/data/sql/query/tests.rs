@@ -1,4 +1,4 @@
-//! What queries answer: the same from both databases, and what only one of them does.
+//! What queries answer: the same from both databases, and what only one of them can do.
 
 use std::fmt::Write;
 use std::time::Instant;
@@ -70,7 +70,7 @@ const QUERIES: &[(&str, &str)] = &[
     ("wrong", "text: SELECT nothing FROM nowhere"),
 ];
 
-/// What both databases answer alike.
+/// What both databases must answer alike.
 fn contract(database: &str) {
     let graph = graph(&format!("{database}, {TABLES}"), QUERIES);
     run(async {
@@ -85,7 +85,7 @@ fn contract(database: &str) {
         assert!(ask(&graph, "person", json("[1, null, 5]")).await.is_ok());
         let few = ask(&graph, "person", json("[1]")).await;
         assert!(few.as_ref().unwrap_err().text().contains("places for 3 args, and there are 1"));
-        // A text that would be SQL is a text.
+        // A text that looks like SQL stays a text.
         assert!(ask(&graph, "city", city(2, "'); DROP TABLE cities; --")).await.is_ok());
         assert_eq!(ask(&graph, "one", Value::Integer(1)).await, Ok(Some(city(1, "Ulm"))));
         assert_eq!(status(&ask(&graph, "one", Value::Integer(9)).await), 404);
@@ -134,7 +134,7 @@ async fn types(graph: &FlowFixture) {
     );
 }
 
-/// A transaction holds together.
+/// A transaction is carried out as a whole.
 fn transactions(database: &str) {
     let text = format!(
         "
@@ -171,7 +171,8 @@ fn transactions(database: &str) {
         let count = |n: i64| Ok(Some(json(&format!("{{\"n\": {n}}}"))));
         assert!(ask(&graph, "first", put(1, 2)).await.is_ok());
         assert_eq!(ask(&graph, "count", Value::Null).await, count(2));
-        // The second statement fails, and its error is taken for an answer: nothing stays.
+        // The second statement fails, and the graph turns its error into an answer; still nothing
+        // stays.
         assert_eq!(status(&ask(&graph, "first", put(3, 1)).await), 409);
         assert_eq!(status(&ask(&graph, "first", put(1, 4)).await), 409);
         assert_eq!(ask(&graph, "count", Value::Null).await, count(2));
@@ -213,7 +214,7 @@ fn postgres_answers_as_sqlite_does() {
     let Some(mut server) = Postgres::start() else { return };
     let database = format!("database: '{}'", server.url());
     contract(&database);
-    // The tables of another graph stand there now.
+    // The database now has the tables of another graph.
     let again = run(ask(
         &graph(&format!("{database}, migrations: [SELECT 1]"), QUERIES),
         "all",
@@ -238,7 +239,7 @@ fn a_transaction_of_postgres_holds_together() {
     transactions(&format!("database: '{}'", server.url()));
 }
 
-/// What SQLite has not.
+/// Types that SQLite does not have.
 fn postgres_types(database: &str) {
     let text = "rows: one, text: \"SELECT 12.50::numeric AS a, DATE '2026-02-28' AS b, \
         TIME '10:30' AS c, NULL::int AS d, 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'::uuid AS e, \
@@ -266,7 +267,7 @@ fn postgres_types(database: &str) {
 }
 
 /// A statement that does not end is cancelled, at its own deadline or with its flow, and
-/// connections are free again. `under_way` says how many there still are.
+/// connections are free again. `under_way` is a query for how many are still under way.
 fn slow(database: &str, statement: &str, under_way: &str) {
     let node = |rest: &str| format!("{rest}, text: \"{statement}\"");
     let graph = graph(
@@ -282,7 +283,7 @@ fn slow(database: &str, statement: &str, under_way: &str) {
         assert_eq!(status(&ask(&graph, "late", Value::Null).await), 504);
         let flow = graph.open("slow_", 0, Value::Null, Duration::from_millis(50)).await;
         assert_eq!(status(&flow), 504);
-        // They wait for the one connection, which comes back.
+        // Both wait for the one connection, which becomes free.
         let quick =
             join(ask(&graph, "quick", Value::Null), ask(&graph, "quick", Value::Null)).await;
         assert!(quick.0.is_ok() && quick.1.is_ok(), "{quick:?}");
@@ -315,7 +316,7 @@ fn over_tls(server: &Postgres) {
     assert!(!said.text().contains(PASSWORD), "{said}");
 }
 
-/// A socket of this machine has no TLS, whatever its path is.
+/// A local socket has no TLS, whatever its path is.
 fn over_socket(server: &Postgres) {
     let text = "rows: one, text: SELECT inet_client_addr() IS NULL AS here";
     let graph = graph(&format!("database: '{}'", server.socket_url()), &[("is", text)]);
@@ -376,7 +377,7 @@ fn a_full_disk_is_an_error_and_what_was_there_stays() {
     let graph = graph(
         &format!("{database}, connections_max: 1, migrations: ['CREATE TABLE t (n)']"),
         &[
-            // As good as a disk that is full.
+            // Has the same effect as a full disk.
             ("bound", "text: PRAGMA max_page_count = 20"),
             ("put", "rows: none, text: INSERT INTO t VALUES (zeroblob(1000000))"),
             ("count", "rows: one, text: SELECT count(*) AS n FROM t"),
@@ -409,7 +410,7 @@ fn a_stream_of_rows_waits_for_who_takes_them() {
         for _ in 0..10 {
             assert!(parts.next().await.expect("more").is_ok());
         }
-        // It holds the one connection, until nobody wants more.
+        // The stream keeps the one connection until it is dropped.
         let none = ask(&graph, "quick", Value::Null).await;
         assert!(status(&none) == 503 && none.unwrap_err().text().contains("connections_max"));
         drop(parts);

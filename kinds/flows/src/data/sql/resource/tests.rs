@@ -72,7 +72,7 @@ fn a_migration_is_applied_once_and_must_not_change() {
     assert!(changed.contains("migration 2 ('two') has changed"), "{changed}");
     let missing = begin(one).unwrap_err();
     assert!(missing.contains("and the graph has 1"), "{missing}");
-    // What fails takes itself back, and those before it stay.
+    // A migration that fails is rolled back, and earlier ones stay.
     let bad = begin(&format!("{one}, {two}, 'CREATE TABLE b (n); SELECT x'")).unwrap_err();
     assert!(bad.contains("migration 'number 3'") && bad.contains("no such column"), "{bad}");
     let graph = format!(
@@ -160,7 +160,7 @@ fn a_database_is_awaited_and_shared() {
     thread::sleep(LOOK);
     server.begin();
     assert_eq!(waits.join().expect("no panic"), Ok(()));
-    // Nodes of all workers, and of an edited graph, have the same.
+    // Nodes of all workers, and of an edited graph, share one database.
     let plan = plan("- {kind: sql, name: db, database: 'sqlite://:memory:'}");
     let parameters = Parameters::of(&plan, &plan.nodes[0], Path::new("."));
     let resources = Resources::default();

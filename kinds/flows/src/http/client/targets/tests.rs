@@ -1,4 +1,4 @@
-//! Who is asked next, and who is not.
+//! Which server is asked next, and which is not.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Servers that are slow, silent, gone, or speak nonsense.
+//! Servers that are slow, silent or gone, or send what is not HTTP.
 
 use std::rc::Rc;
 
@@ -48,7 +48,7 @@ fn nonsense_is_a_bad_gateway() {
             let server = Server::says(said).await;
             let error = fail(&server.url("/")).await;
             assert_eq!(error.status(), 502, "{error}");
-            // A new connection that breaks is not tried again: that is what 'retry' is for.
+            // A new connection that breaks is not tried again: the node 'retry' is for that.
             assert_eq!(server.connections(), 1, "{error}");
         });
     }
@@ -179,7 +179,8 @@ fn an_answer_before_the_request_is_over_is_an_answer() {
         })
         .await;
         let url = server.url("/") + ", method: PUT, body: x";
-        // Nothing was asked when it came: either it is taken as the answer, or it is nonsense.
+        // The bytes came before a request was sent: they are taken either as the answer or as an
+        // error.
         match ask(&fixture(&graph(&url)), Value::Null).await {
             Ok(answer) => assert_eq!(body(&answer.expect("a value")), "null"),
             Err(error) => assert_eq!(error.status(), 502),

@@ -1,4 +1,4 @@
-//! What is passed on to one server or several, as it came.
+//! Requests that are passed on to one server or several, as they came.
 
 use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
@@ -197,7 +197,7 @@ struct Python(Child);
 
 impl Drop for Python {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // The process may have ended by itself.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }

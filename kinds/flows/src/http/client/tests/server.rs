@@ -1,4 +1,4 @@
-//! Servers for the tests of the client: one that speaks HTTP, one that says what it is told to.
+//! Servers for the tests of the client: one that speaks HTTP, and one that sends a given text.
 
 use std::convert::Infallible;
 use std::io;
@@ -46,7 +46,7 @@ impl Server {
         Server::listen(move |stream, counts| converse(stream, Arc::clone(&answer), counts)).await
     }
 
-    /// Does `speak` on every connection.
+    /// Runs `speak` on every connection.
     pub(super) async fn raw<F>(speak: impl Fn(TcpStream) -> F + 'static) -> Server
     where
         F: Future<Output = io::Result<()>> + 'static,
@@ -54,14 +54,14 @@ impl Server {
         Server::listen(move |stream, _| {
             let speaking = speak(stream);
             async move {
-                // A client that goes away is what some of the tests are about.
+                // An error is not a failure: in some tests the client goes away.
                 let _ = speaking.await;
             }
         })
         .await
     }
 
-    /// Says this to the first request of each connection, and closes it.
+    /// Sends this text to the first request of each connection, and closes it.
     pub(super) async fn says(text: impl Into<String>) -> Server {
         let text = text.into();
         Server::raw(move |mut stream| {
@@ -91,7 +91,7 @@ impl Server {
         Server { address, counts }
     }
 
-    /// The parameter `url` of who asks for this.
+    /// The parameter `url` of a client that asks for `target`.
     pub(super) fn url(&self, target: &str) -> String {
         format!("url: 'http://{}{target}'", self.address)
     }
@@ -120,11 +120,11 @@ async fn converse<F>(
         let answer = answer(request);
         async move { Ok::<_, Infallible>(answer.await) }
     });
-    // A client that goes away is what some of the tests are about.
+    // An error is not a failure: in some tests the client goes away.
     let _ = Builder::new(Here).serve_connection(TokioIo::new(stream), service).await;
 }
 
-/// HTTP on a connection that is there already.
+/// HTTP on a connection that is already there.
 pub(super) async fn echo_on(stream: impl AsyncRead + AsyncWrite + Unpin + 'static) {
     converse(stream, Arc::new(echo), Arc::default()).await;
 }
@@ -158,7 +158,7 @@ pub(super) fn whole(bytes: impl Into<Bytes>) -> Parts {
     Full::new(bytes.into()).boxed_unsync()
 }
 
-/// Two parts; the second comes once `wait` says so.
+/// Two parts; the second one comes when `wait` is notified.
 pub(super) fn parts(texts: [&'static str; 2], wait: Arc<Notify>) -> Parts {
     let stream = unfold((0, wait), move |(at, wait)| async move {
         let part = Bytes::from_static(texts.get(at)?.as_bytes());

@@ -1,4 +1,4 @@
-//! TLS: whom the client trusts.
+//! TLS: which servers the client trusts.
 
 use std::io::Write;
 use std::sync::Arc;

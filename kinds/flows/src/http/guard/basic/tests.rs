@@ -1,4 +1,4 @@
-//! Names and passwords: who passes and who does not.
+//! Names and passwords: which requests pass and which do not.
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;

@@ -62,7 +62,7 @@ fn what_a_browser_asks_before_is_answered_here() {
     assert_eq!(answer.to_json(), Ok(expected));
     let other = asks("https://evil.example", "OPTIONS").expect("a reply").expect("a value");
     assert_eq!(other.to_json(), Ok(json!({"status": 204, "header": {"vary": "origin"}})));
-    // An error can be read too; and OPTIONS that asks nothing of this goes on.
+    // An error can be read too, and an OPTIONS request that is not a preflight goes on.
     let error = asks("http://localhost:5173", "PUT").expect_err("thrown");
     let allows = |(name, _): &(_, _)| *name == "access-control-allow-origin";
     assert!(error.status() == 500 && error.headers().iter().any(allows), "{error}");

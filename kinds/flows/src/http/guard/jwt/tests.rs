@@ -1,4 +1,4 @@
-//! Tokens on their way in, and the parameters of both kinds.
+//! Tokens that come in, and the parameters of both kinds.
 
 use sinew_flow::{Error, Value};
 

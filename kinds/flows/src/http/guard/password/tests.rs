@@ -1,4 +1,4 @@
-//! Hashes of passwords: ours are read by others, theirs by us.
+//! Hashes of passwords: other libraries read ours, and we read theirs.
 
 use std::process::Command;
 
@@ -9,7 +9,7 @@ use crate::testing::{LIMIT, fixture, python, refusals, reply, run};
 /// Made by argon2-cffi 25.1, Python's binding of the reference implementation.
 const SESAME: &str = "$argon2id$v=19$m=64,t=1,p=1$HLct6btup/ArUnuX2XhBpQ$AChaOSfTNp/Vdl/9x/6daMFLg\
                       i43oY331I6I3fmoQPw";
-/// What is small is quick.
+/// A small hash is quick.
 const SMALL: &str = "memory: 64KiB, passes: 1";
 
 fn making(more: &str) -> String {

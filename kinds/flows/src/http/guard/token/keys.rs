@@ -1,4 +1,4 @@
-//! The keys by which tokens are looked at: a secret, or public keys from PEM or JSON (RFC 7517).
+//! The keys by which tokens are checked: a secret, or public keys from PEM or JSON (RFC 7517).
 
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD as BASE64;
@@ -10,10 +10,10 @@ use serde_json::Value as Json;
 
 use super::{Algorithm, Curve, Way};
 
-/// Most keys of a set. Each may have to be tried for a token that names none.
+/// Most keys of a set. Each may have to be tried for a token that names no key.
 const KEYS_MAX: usize = 16;
 
-/// RSA, as the object in a key that stands for it.
+/// The object identifier of RSA in a key, with its parameters, in DER.
 const RSA: &[u8] = b"\x06\x09\x2a\x86\x48\x86\xf7\x0d\x01\x01\x01\x05\x00";
 /// Least length of RSA's modulus, in bytes.
 const MODULUS_LEN_MIN: usize = 256;
@@ -28,14 +28,14 @@ pub(in super::super) enum Keys {
 
 /// A public key.
 pub(in super::super) struct PublicKey {
-    /// By which name tokens ask for it.
+    /// The name by which tokens ask for it.
     kid: Option<String>,
     form: Form,
     way: Way,
 }
 
 enum Form {
-    /// A point of a curve, or RSA's key as it stands in PEM.
+    /// A point of a curve, or RSA's key as it is in PEM.
     Bytes(Vec<u8>),
     /// RSA's modulus and exponent.
     Numbers(RsaPublicKeyComponents<Vec<u8>>),
@@ -45,7 +45,7 @@ impl Keys {
     /// Reads public keys: one in PEM, or one or a set of them in JSON.
     ///
     /// # Errors
-    /// There is none for the algorithm, or something else is wrong.
+    /// There is no key for the algorithm or there are too many, or the text is malformed.
     pub(in super::super) fn public(algorithm: &Algorithm, text: &[u8]) -> Result<Keys, String> {
         let way = algorithm.way;
         let word = algorithm.word;
@@ -69,7 +69,8 @@ impl Keys {
         }
     }
 
-    /// Whether this is the signature by one of them, and by no other than that which is named.
+    /// Whether one of the keys made this signature. A key with another name than `kid` is not
+    /// tried.
     pub(super) fn verify(&self, kid: Option<&str>, signed: &[u8], signature: &[u8]) -> bool {
         match self {
             Keys::Secret(key) => hmac::verify(key, signed, signature).is_ok(),
@@ -83,7 +84,7 @@ impl Keys {
         }
     }
 
-    /// How many may have to be tried.
+    /// How many keys may have to be tried.
     pub(in super::super) fn count(&self) -> usize {
         if let Keys::Public(keys) = self { keys.len() } else { 0 }
     }
@@ -131,14 +132,14 @@ fn of_json(key: &Json, algorithm: &Algorithm) -> Option<PublicKey> {
     Some(PublicKey { kid: text("kid").map(str::to_owned), form, way: algorithm.way })
 }
 
-/// The key in a `SubjectPublicKeyInfo` (RFC 5280, 4.1), if it is one for this way.
+/// The key in a `SubjectPublicKeyInfo` (RFC 5280, 4.1), if it is a key for `way`.
 fn unpacked(der: &[u8], way: Way) -> Option<Vec<u8>> {
     const SEQUENCE: u8 = 0x30;
     const BITS: u8 = 0x03;
     let (all, _) = element(der, SEQUENCE)?;
     let (object, rest) = element(all, SEQUENCE)?;
     let (bits, _) = element(rest, BITS)?;
-    // No bit of the last byte is unused.
+    // The leading 0 says that no bit of the last byte is unused.
     let key = bits.strip_prefix(&[0])?;
     let is_right = match way {
         Way::Rsa(_) => object == RSA && key.len() > MODULUS_LEN_MIN,
@@ -148,7 +149,7 @@ fn unpacked(der: &[u8], way: Way) -> Option<Vec<u8>> {
     is_right.then(|| key.to_vec())
 }
 
-/// The content of the element of DER that begins here, if it has this tag, and what follows.
+/// The content of the DER element at the beginning, if it has this tag, and the bytes after it.
 fn element(bytes: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
     let (&found, rest) = bytes.split_first()?;
     let (&first, rest) = rest.split_first()?;

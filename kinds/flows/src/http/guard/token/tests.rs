@@ -8,7 +8,7 @@ use super::*;
 /// RFC 7515, A.1 to A.3: one payload, three signatures.
 const PAYLOAD: &str = "eyJpc3MiOiJqb2UiLA0KICJleHAiOjEzMDA4MTkzODAsDQogImh0dHA6Ly9leGFtcGxlLmNvb\
                        S9pc19yb290Ijp0cnVlfQ";
-/// Before that expires.
+/// A time before that token expires.
 const THEN_S: i64 = 1_300_819_379;
 
 fn public(word: &str, key: &Json) -> Keys {
@@ -80,7 +80,7 @@ fn the_tokens_of_rfc_7515_hold() {
     }
 }
 
-/// RFC 8037, A.4: what it signs are no claims.
+/// RFC 8037, A.4: the signed text there is not claims.
 #[test]
 fn the_signature_of_rfc_8037_holds() {
     let key = json!({"kty": "OKP", "crv": "Ed25519",
@@ -119,7 +119,7 @@ fn the_tokens_of_another_library_hold_by_every_algorithm() {
         forged[last] = if forged[last] == b'A' { b'B' } else { b'A' };
         let forged = String::from_utf8(forged).expect("ASCII");
         assert_eq!(claims(&forged, 1_700_000_000), Err(NOT_SIGNED), "{word}");
-        // A key that everybody knows is no secret: a token that is signed with it is none.
+        // A key that everybody knows is not a secret: a token that is signed with it is not valid.
         let confused = sign(word, &hmac::Key::new(hmac::HMAC_SHA256, key), b"{\"exp\":2e9}");
         if word != "HS256" {
             assert!(claims(&confused, 1_700_000_000).is_err(), "{word}");
@@ -169,7 +169,7 @@ fn what_is_no_token_is_none() {
     ] {
         assert_eq!(seen(token), Err(Invalid(why)), "{token}");
     }
-    // Nothing is skipped, and nothing may be added.
+    // No byte is ignored, so none may be added.
     let good = made(plain, r#"{"exp":2e9}"#);
     for bad in [format!("{good}="), format!("{good} "), format!("{good}.x"), format!(" {good}")] {
         assert!(seen(&bad).is_err(), "{bad}");

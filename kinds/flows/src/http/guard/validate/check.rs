@@ -11,10 +11,10 @@ use super::schema::{Complaint, Schema};
 use crate::script::expression::{Expression, weight};
 use crate::script::taken;
 
-/// Units of work for each value that is looked at. Measured: 70 ns a value in a debug build.
+/// Units of work for each value that is checked. Measured: 70 ns a value in a debug build.
 const WORK: u64 = 2;
-/// A value of more than this weight is looked at on a thread for what blocks: some two
-/// milliseconds. Of such a one only the first complaint is told.
+/// A value of more than this weight (some two milliseconds) is checked on a thread for blocking
+/// work. For such a value only the first complaint is told.
 const WORKER_WEIGHT_MAX: u64 = 20_000;
 
 struct Validate {

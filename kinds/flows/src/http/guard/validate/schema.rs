@@ -15,18 +15,18 @@ use crate::script::expression::shortened;
 
 /// Largest compiled pattern of a schema, in bytes; a larger one is refused.
 const PATTERN_SIZE_MAX: usize = 1 << 20;
-/// Most places that an answer names; the first ones.
+/// Most places that an answer names. It names the first ones.
 const COMPLAINTS_MAX: usize = 20;
 /// Most characters of the reason at one place, and of the place itself.
 const WHY_MAX: usize = 300;
-/// A schema that refers to itself is gone through again for each of its references at each level
-/// of the value. Past so many times only this is told: that the value does not match.
+/// A schema that refers to itself is gone through again for each of its references at each level of
+/// the value. Past so many times the answer says only that the value does not match.
 const VISITS_MAX: usize = 10_000;
 
 /// A schema.
 pub(super) struct Schema {
     validator: Validator,
-    /// How many references it has, if some of them lead back to where they stand; else 0.
+    /// How many references it has, if some of them lead back to themselves; else 0.
     own_references: usize,
 }
 
@@ -45,7 +45,7 @@ impl fmt::Display for Complaint {
 }
 
 impl Schema {
-    /// Reads the schema that stands in the spec, or in a file.
+    /// Reads the schema in the spec, or in a file.
     pub(super) fn read(parameters: &Parameters<'_>) -> Result<Schema, Vec<Refusal>> {
         let (item, file) = (parameters.yaml("schema"), parameters.text("schema_file"));
         let is_given = !matches!(item_json(item), Json::Null);
@@ -119,7 +119,7 @@ impl Schema {
         vague.or_else(|| of_error(&self.validator.validate(value).err()?).into_iter().next())
     }
 
-    /// What is said where to say more could take for ever.
+    /// The complaint that names no place, if to find the places could take for ever.
     fn vague(&self, value: &Json) -> Option<Complaint> {
         let visits = self.own_references.checked_pow(depth(value));
         let why = "it does not match; the schema refers to itself, and this is nested too deep to \
@@ -129,7 +129,7 @@ impl Schema {
     }
 }
 
-/// Where the part of a schema stands that a location leads to, as far as there is one.
+/// Where the part of a schema at this location is in the spec, or the nearest part around it.
 fn place(item: &Item, location: &Location) -> Span {
     let mut item = item;
     for segment in location.segments() {
@@ -144,7 +144,7 @@ fn place(item: &Item, location: &Location) -> Span {
     item.span
 }
 
-/// An error as complaints: one for each part that is missing or too much.
+/// An error as complaints: one for each part that is missing or not expected.
 fn of_error(error: &ValidationError<'_>) -> Vec<Complaint> {
     let at = error.instance_path();
     let part = |name: &str, why: &str| {
@@ -172,8 +172,8 @@ fn of_error(error: &ValidationError<'_>) -> Vec<Complaint> {
 
 const TOO_MUCH: &str = "it is not expected";
 
-/// What an error says; of alternatives, why each of them is none. What the value is may be a
-/// secret: `masked` stands in its place.
+/// The text of an error; for alternatives, why each of them does not match. The value may be a
+/// secret, so `masked` takes its place in the text.
 fn reason(error: &ValidationError<'_>, masked: Option<&str>) -> String {
     let said = |error: &ValidationError<'_>| match (error.kind(), masked) {
         (Sort::Enum { options }, Some(masked)) => format!("{masked} is not one of {options}"),
@@ -191,7 +191,7 @@ fn reason(error: &ValidationError<'_>, masked: Option<&str>) -> String {
     shortened(&text, WHY_MAX).into_owned()
 }
 
-/// How many lists and mappings lie in one another.
+/// How deep lists and mappings are nested.
 fn depth(value: &Json) -> u32 {
     match value {
         Json::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
@@ -216,7 +216,8 @@ fn references(part: &Json) -> Vec<&str> {
     }
 }
 
-/// Whether references of a part may lead back to themselves. One that is no pointer may.
+/// Whether references of a part may lead back to themselves. One that is not a pointer counts as
+/// one that may.
 fn closes<'a>(
     schema: &'a Json,
     part: &'a Json,

@@ -1,4 +1,4 @@
-//! Schemas against another library, and what is wrong with either.
+//! Schemas compared with another library, and errors in schemas and in values.
 
 use serde_json::{Value as Json, from_str, json};
 use sinew_flow::{Error, Value};
@@ -24,8 +24,8 @@ fn places(error: &Error) -> Vec<String> {
     places
 }
 
-/// The examples of json-schema.org, judged by the Python library jsonschema 4.26; what is missing
-/// or too much stands there by its own place.
+/// The examples of json-schema.org, judged by the Python library jsonschema 4.26; a part that is
+/// missing or not expected is listed there by its own place.
 #[test]
 fn the_drafts_own_examples_are_judged_as_another_library_judges_them() {
     let rows: Vec<Json> = from_str(include_str!("draft_examples.json")).expect("JSON");
@@ -96,7 +96,7 @@ fn a_schema_that_is_none_is_shown_where_it_is_wrong() {
 
 #[test]
 fn a_schema_that_refers_to_itself_takes_no_time_without_end() {
-    // Each level of it would be gone through twice: 2^100 times in all.
+    // Each level of the value would be gone through twice: 2^100 times in all.
     let schema = "{anyOf: [{type: array, items: {$ref: '#'}}, {type: array, maxItems: 2, \
                   items: {$ref: '#'}}, {type: string}]}";
     let nested = |depth| (0..depth).fold(json!(1), |inner, _| json!([inner]));
@@ -104,7 +104,7 @@ fn a_schema_that_refers_to_itself_takes_no_time_without_end() {
     assert!(error.status() == 422 && error.text().contains("nested too deep"), "{error}");
     assert_eq!(places(&error), [""]);
     assert!(!refused(schema, nested(2)).text().contains("nested too deep"));
-    // No reference leads back: however many there are, all is told.
+    // No reference leads back to itself: however many there are, the exact errors are told.
     let defs: Vec<_> = (0..20).map(|n| format!("d{n}: {{$ref: '#/$defs/d{}'}}", n + 1)).collect();
     let chain =
         format!("{{$ref: '#/$defs/d0', $defs: {{{}, d20: {{type: array}}}}}}", defs.join(", "));

@@ -27,7 +27,7 @@ fn checked(parameters: &str, packet: &Value, now_s: i64) -> Result<(), Error> {
     verify.check(&fixture(&text).flow(), packet, now_s)
 }
 
-/// As GitHub's guide "Validating webhook deliveries" has it.
+/// The example of GitHub's guide "Validating webhook deliveries".
 #[test]
 fn the_signature_that_github_documents_holds() {
     let parameters = "secret: 'It''s a Secret to Everybody', header: X-Hub-Signature-256, \
@@ -53,7 +53,7 @@ fn the_signature_that_github_documents_holds() {
     assert_eq!(reply(&graph, request(&[], "Hello, World!")).expect_err("none").status(), 401);
 }
 
-/// As Slack's guide "Verifying requests from Slack" has it.
+/// The example of Slack's guide "Verifying requests from Slack".
 #[test]
 fn the_signature_that_slack_documents_holds_for_five_minutes() {
     let parameters = "secret: 8f742231b10e8888abcd99yyyzzz85a5, header: x-slack-signature, \
@@ -108,7 +108,7 @@ fn a_header_with_several_parts_is_taken_apart() {
     assert!(!checked(&format!("{many},{right}")), "no more than eight are tried");
 }
 
-/// The example of standardwebhooks.com and Svix; again by Python's hmac.
+/// The example of standardwebhooks.com and Svix; made by Python's hmac too.
 #[test]
 fn a_standard_webhook_signs_its_number_too() {
     let parameters = "secret: whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw, secret_base64: true, \

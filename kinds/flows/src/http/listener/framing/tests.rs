@@ -1,4 +1,4 @@
-//! Against hyper, which must read what passes as it reads it without this.
+//! Compared with hyper, which must read what passes just as it reads it without this check.
 
 use std::cell::RefCell;
 use std::convert::Infallible;
@@ -39,7 +39,7 @@ const FIELDS: [&str; 12] = [
     "X: Transfer-Encoding: chunked",
 ];
 
-/// What bytes are changed into.
+/// Bytes that others are changed into.
 const CHANGED: &[u8] = b"\r\n \t:;,0a5fGc\0\xff";
 
 fn one_of<T: Copy + Debug>(all: &'static [T]) -> impl Strategy<Value = T> {
@@ -79,7 +79,7 @@ fn pieces<'a>(text: &'a [u8], cuts: &[usize]) -> impl Iterator<Item = &'a [u8]> 
     (1..cuts.len()).map(move |at| &text[cuts[at - 1]..cuts[at]])
 }
 
-/// What a server is told and answers to what comes in these pieces.
+/// What a server is told, and what it answers, if a text comes in these pieces.
 fn served(text: &[u8], cuts: &[usize], is_framed: bool) -> (Vec<String>, Vec<u8>) {
     let runtime = Builder::new_current_thread().build().expect("a runtime");
     let (mut client, server) = duplex(1 << 20);
@@ -112,12 +112,12 @@ fn served(text: &[u8], cuts: &[usize], is_framed: bool) -> (Vec<String>, Vec<u8>
             }
             let mut builder = http1::Builder::new();
             builder.half_close(true).auto_date_header(false);
-            // How it ends is to be seen by what was told.
+            // How the connection ends can be seen from what was told.
             let _ = builder.serve_connection(TokioIo::new(wire), service_fn(&service)).await;
         };
         let asks = async {
             for piece in pieces(text, cuts) {
-                // Who is refused may be gone before all is said.
+                // A client that is refused may be gone before all is sent.
                 let _ = client.write_all(piece).await;
                 tokio::task::yield_now().await;
             }
@@ -131,12 +131,12 @@ fn served(text: &[u8], cuts: &[usize], is_framed: bool) -> (Vec<String>, Vec<u8>
     (told.into_inner(), answered)
 }
 
-/// Those whose body came to its end.
+/// The requests whose body came to its end.
 fn whole(told: &[String]) -> Vec<&String> {
     told.iter().filter(|line| !line.ends_with("no more")).collect()
 }
 
-/// How much of it passes, in these pieces; and whether it ends where a request does.
+/// How much of the text passes, in these pieces; and whether it ends where a request does.
 fn passes(text: &[u8], cuts: &[usize]) -> (usize, bool) {
     let (mut framing, mut passed) = (Framing::new(), 0);
     for piece in pieces(text, cuts) {
@@ -208,8 +208,8 @@ proptest! {
         if passed == text.len() {
             prop_assert_eq!(with, without, "{}", text.escape_ascii());
         } else {
-            // What came before is the same, and of what is refused no part is told as if it were
-            // whole.
+            // The requests before the refused one are the same, and no part of the refused one is
+            // told as if it were whole.
             let (with, without) = (whole(&with), whole(&without));
             prop_assert!(without.starts_with(&with), "{}", text.escape_ascii());
         }

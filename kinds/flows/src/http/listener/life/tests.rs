@@ -111,7 +111,7 @@ fn after_an_edit_the_next_answer_of_a_kept_connection_says_that_it_closes() {
         assert!(!life.answers(), "nothing was said of a stop");
     }
     [&asks, &silent].into_iter().for_each(|life| life.end(true, 0));
-    // The head of its answer has gone out already.
+    // The head of the answer of `streams` has gone out already.
     [&asks, &silent, &streams].into_iter().for_each(|life| life.stop(1, true));
     let judged = |life: &Life, now: Round| {
         life.judge(now, &Patience { idle: 1000, ..PATIENCE });

@@ -15,8 +15,7 @@ use tokio_tungstenite::tungstenite::Message;
 use super::*;
 use crate::testing::{fixture, plan, run, table};
 
-/// The source of a graph, which answers messages with what a node makes of them, served; what
-/// stops it.
+/// A graph whose source answers messages with what a node makes of them.
 fn graph(url: &str) -> String {
     format!(
         "
@@ -32,6 +31,7 @@ fn graph(url: &str) -> String {
     )
 }
 
+/// Serves the source of a graph; gives what stops it.
 fn serve(graph: &str) -> (FlowFixture, sinew_flow::Stopper) {
     let plan = plan(graph);
     let parameters = Parameters::of(&plan, &plan.nodes[0], Path::new("."));
@@ -90,7 +90,7 @@ async def main():
 asyncio.run(main())
 ";
 
-/// What others speak: the package websockets of Python.
+/// Against another implementation: the package websockets of Python.
 #[test]
 #[expect(clippy::print_stderr, reason = "whoever runs the tests is told what was skipped")]
 fn a_server_of_others_is_understood() {

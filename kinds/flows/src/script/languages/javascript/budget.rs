@@ -7,10 +7,11 @@ use super::Limits;
 
 /// Instructions that count as one unit of a flow's work, as for Lua.
 const INSTRUCTIONS_PER_WORK: u64 = 10;
-/// The engine lets us look after so many turns of loops and calls. Each counts as an instruction,
-/// or as many as it took the time of: a turn may be long.
+/// The engine lets us look after so many turns of loops and calls. Each turn counts as an
+/// instruction, or as many as fit into the time that it took, because a turn may be long.
 const TURNS_PER_LOOK: u64 = 10_000;
-/// So much longer, at most, as others have had the processor in between.
+/// A look counts at most so many times its turns, because others may have had the processor in
+/// between.
 const LONGER_MAX: u64 = 100;
 /// What an instruction takes at most, in a release build.
 const INSTRUCTION_NS: u64 = 10;
@@ -60,15 +61,15 @@ impl ScriptBudget {
         self.stopped.set(None);
     }
 
-    /// The call has ended; what the flow has to pay for it. What ran since the last look was not
-    /// counted: it costs what it took.
+    /// The call has ended. Gives what the flow is charged for it. What ran since the last look was
+    /// not counted, so it is charged by its time.
     pub(super) fn end(&self) -> u64 {
         let rest = self.since_look().min(10 * TURNS_PER_LOOK);
         let beyond = self.stopped.get() == Some(ScriptStop::Work);
         (self.owed.get() + rest) / INSTRUCTIONS_PER_WORK + u64::from(beyond)
     }
 
-    /// The engine has run on; whether it may do so.
+    /// The engine has run on. Gives whether it may go on.
     pub(super) fn look(&self) -> bool {
         let took = self.since_look().clamp(TURNS_PER_LOOK, LONGER_MAX * TURNS_PER_LOOK);
         let may = self.spend(took);
@@ -76,7 +77,7 @@ impl ScriptBudget {
         may
     }
 
-    /// How many instructions have had time since the last look.
+    /// How many instructions fit into the time since the last look.
     fn since_look(&self) -> u64 {
         self.looked.get().elapsed().as_nanos() as u64 / INSTRUCTION_NS
     }
@@ -86,7 +87,7 @@ impl ScriptBudget {
         self.stopped.get()
     }
 
-    /// Spends work of the flow that no instruction of the script is to blame for.
+    /// Spends work of the flow for something other than instructions of the script.
     pub(super) fn spend_work(&self, work: u64) -> bool {
         let instructions = work.saturating_mul(INSTRUCTIONS_PER_WORK);
         self.owed.set(self.owed.get().saturating_add(instructions));

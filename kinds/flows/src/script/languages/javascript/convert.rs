@@ -16,7 +16,7 @@ use crate::script::template::RENDERED_MAX;
 
 /// Deepest object that becomes a value; one that holds itself has no end.
 const DEPTH_MAX: usize = 64;
-/// Most bytes of text that become a value, however often an object holds the same.
+/// Most bytes of text in one value. A text that an object holds several times counts each time.
 const BYTES_MAX: usize = RENDERED_MAX;
 /// What it takes to make a value, in instructions.
 const VALUE: u64 = 8;
@@ -24,7 +24,7 @@ const VALUE: u64 = 8;
 const VALUE_LEN: usize = 64;
 /// Bytes of text that count as one instruction.
 const BYTES_PER_INSTRUCTION: usize = 16;
-/// Whole numbers beyond it are not all numbers of JavaScript: they are a BigInt.
+/// Not all larger whole numbers are numbers of JavaScript, so they become a BigInt.
 const SAFE_MAX: u64 = (1 << 53) - 1;
 
 /// What is left for a value that is made.
@@ -45,7 +45,7 @@ impl JsConverter {
         }
     }
 
-    /// A value as JavaScript has it.
+    /// A value of flows as a value of JavaScript.
     pub(super) fn to_js<'js>(&self, ctx: &Ctx<'js>, value: &Value) -> Result<JsValue<'js>> {
         self.spend(ctx, VALUE as usize)?;
         Ok(match value {
@@ -75,7 +75,7 @@ impl JsConverter {
                 let object = Object::new(ctx.clone())?;
                 for (key, value) in map.iter() {
                     let value = self.to_js(ctx, value)?;
-                    // Defined, not set: `__proto__` is a name as any other.
+                    // Defined, not set, so that `__proto__` is a name like any other.
                     let own = Property::from(value).writable().enumerable().configurable();
                     object.prop(&**key, own)?;
                 }
@@ -94,8 +94,8 @@ impl JsConverter {
         })
     }
 
-    /// A value of JavaScript as flows have it; it takes `memory` at most, as the code does. `latin`
-    /// gives bytes as a text.
+    /// A value of JavaScript as a value of flows. It takes `memory` at most, as the code does.
+    /// `latin` gives bytes as a text.
     pub(super) fn value<'js>(
         &self,
         ctx: &Ctx<'js>,
@@ -180,7 +180,7 @@ impl<'js> Made<'_, 'js> {
         Ok(Value::list(items))
     }
 
-    /// An object that is no instance of anything, or bytes.
+    /// A plain object, which is not an instance of anything, or bytes.
     fn object(&self, object: &Object<'js>, depth: usize) -> Result<Value> {
         if object.is_typed_array::<u8>() {
             let text: JsString<'js> = self.latin.call((object.clone(),))?;
@@ -205,7 +205,7 @@ impl<'js> Made<'_, 'js> {
     }
 }
 
-/// A whole number is one, however JavaScript has it.
+/// A number of JavaScript; a whole number becomes an integer, however JavaScript holds it.
 fn number(value: f64) -> Value {
     match value.fract() == 0.0 && value.abs() <= SAFE_MAX as f64 {
         true => Value::Integer(value as i64),
@@ -218,7 +218,8 @@ pub(super) fn throw(ctx: &Ctx<'_>, text: &str) -> JsError {
     Exception::throw_message(ctx, text)
 }
 
-/// The same when a limit was met; the engine stops at its next look, whoever catches this.
+/// The same when a limit was met. The engine stops at its next look, even if the script catches
+/// this.
 pub(super) fn stopped(ctx: &Ctx<'_>) -> JsError {
     throw(ctx, "the code is stopped at a limit")
 }

@@ -10,10 +10,10 @@ use super::convert::{JsConverter, stopped, throw};
 use super::{Current, eval};
 use crate::script::library::{Argument, LIBRARY};
 
-/// Values of a flow that are passed in the time of one instruction, in search of one.
+/// Values of a flow that a search passes in the time of one instruction.
 const VALUES_PER_INSTRUCTION: usize = 4;
 
-/// Puts the library into a context; gives what calls a script.
+/// Puts the library into a context; gives the object that calls a script.
 pub(super) fn install<'js>(
     ctx: &Ctx<'js>,
     converter: &JsConverter,
@@ -69,7 +69,7 @@ fn call<'js>(
 ) -> Result<JsValue<'js>> {
     let Some(row) = LIBRARY.get(at) else { return Err(throw(ctx, "there is no such function")) };
     let mut given = given;
-    // What is undefined was left out.
+    // Arguments at the end that are undefined were left out.
     while let [rest @ .., last] = given
         && last.is_undefined()
     {

@@ -6,7 +6,7 @@ use sinew_flow::{Error, FlowLimits, Reply, Value};
 
 use crate::testing::{LIMIT, MalformedRequest, fixture, refusals, reply, run};
 
-/// With so much time that other work on this machine does not matter.
+/// A graph with so much time that other work on this machine does not matter.
 fn graph(code: &str) -> String {
     let code = code.replace('\n', "\n            ");
     format!(

@@ -11,8 +11,8 @@ use super::{INSTRUCTIONS_PER_LOOK, Limits, TEXTS_LEN_MAX};
 /// Instructions that count as one unit of a flow's work.
 pub(super) const INSTRUCTIONS_PER_WORK: u64 = 10;
 /// Most instructions, or what counts as such, between two places where the script can wait for its
-/// next turn. Lua cannot stop in the middle of a function of its library: a longer one is an error.
-/// Some thirty milliseconds.
+/// next turn. Lua cannot stop in the middle of a function of its library, so a longer one is an
+/// error. They take some thirty milliseconds.
 pub(super) const STRETCH_MAX: u64 = 3_000_000;
 /// Bytes of text that count as one instruction.
 const BYTES_PER_INSTRUCTION: usize = 16;
@@ -36,10 +36,11 @@ pub(super) struct Budget {
     /// How long the turns before it took.
     ran: Cell<Duration>,
     left: Cell<u64>,
-    /// Instructions of this turn that the flow has not paid yet, and those that it can pay.
+    /// Instructions of this turn that the flow has not been charged for yet, and the most that it
+    /// can be charged for.
     owed: Cell<u64>,
     payable: Cell<u64>,
-    /// Instructions since the script could last wait, or need not.
+    /// Instructions since the script last could wait, or did not need to.
     stretch: Cell<u64>,
     stopped: Cell<Option<Stop>>,
 }
@@ -73,7 +74,7 @@ impl Budget {
         self.turned.set(Instant::now());
     }
 
-    /// A turn has ended; what the flow has to pay for it.
+    /// A turn has ended. Gives what the flow is charged for it.
     pub(super) fn end_turn(&self) -> u64 {
         self.ran.set(self.ran.get() + self.turned.get().elapsed());
         let owed = self.owed.get();
@@ -88,7 +89,7 @@ impl Budget {
     }
 
     /// Spends what it takes to handle a text of `len` bytes in one call; more than
-    /// [`TEXTS_LEN_MAX`] cannot be had at any price.
+    /// [`TEXTS_LEN_MAX`] is always an error.
     pub(super) fn handle(&self, len: usize) -> mlua::Result<()> {
         if len > TEXTS_LEN_MAX {
             return Err(mlua::Error::runtime(format!(
@@ -98,7 +99,7 @@ impl Budget {
         self.spend((len / BYTES_PER_INSTRUCTION) as u64)
     }
 
-    /// Spends work of the flow that no instruction of the script is to blame for.
+    /// Spends work of the flow for something other than instructions of the script.
     pub(super) fn spend_work(&self, work: u64) -> mlua::Result<()> {
         self.owe(work.saturating_mul(INSTRUCTIONS_PER_WORK));
         self.spend(0)
@@ -130,7 +131,8 @@ impl Budget {
         }
     }
 
-    /// Whether it is another one's turn. Where the script cannot wait it goes on, but not for ever.
+    /// Whether it is another flow's turn. Where the script cannot wait it goes on, but not for
+    /// ever.
     pub(super) fn is_due(&self) -> bool {
         let is_due = self.turned.get().elapsed() > SLICE;
         if !is_due {

@@ -12,7 +12,7 @@ use super::{Budget, Current, NO_MEMORY, TEXTS_LEN_MAX};
 
 /// Deepest table that becomes a value; one that holds itself has no end.
 const DEPTH_MAX: usize = 64;
-/// Most bytes of text that become a value, however often a table holds the same.
+/// Most bytes of text in one value. A text that a table holds several times counts each time.
 const BYTES_MAX: usize = TEXTS_LEN_MAX;
 
 /// What it takes to make a value, in instructions.
@@ -51,7 +51,8 @@ pub(super) struct Converter {
 }
 
 impl Converter {
-    /// A value as Lua has it. Nothing is nil, which no table can hold: in a list it is `json.null`.
+    /// A value of flows as a value of Lua. Null is nil, which no table can hold, so in a list it is
+    /// `json.null`.
     pub(super) fn to_lua(&self, lua: &Lua, value: &Value) -> mlua::Result<LuaValue> {
         self.budget.spend(VALUE)?;
         Ok(match value {
@@ -104,12 +105,12 @@ impl Converter {
         lua.create_string(text).map(LuaValue::String)
     }
 
-    /// A value of Lua as flows have it; it takes `memory` at most, as the code does.
+    /// A value of Lua as a value of flows. It takes `memory` at most, as the code does.
     pub(super) fn value(&self, value: &LuaValue) -> mlua::Result<Value> {
         self.value_within(value, self.budget.limits.memory_bytes)
     }
 
-    /// The same in so many bytes of memory.
+    /// The same in at most so many bytes of memory.
     pub(super) fn value_within(&self, value: &LuaValue, memory: usize) -> mlua::Result<Value> {
         let room = Room { memory: Cell::new(memory), text: Cell::new(BYTES_MAX) };
         self.value_at(value, 0, &room)
@@ -164,7 +165,8 @@ impl Converter {
             entries.push((name, self.value_at(&value, depth, room)?));
         }
         if numbered == len && entries.len() == len && (len > 0 || marked) {
-            // A table gives the numbers of its list in their order, but for those in its hash part.
+            // A table gives the numbers of its list in their order, except for those in its hash
+            // part.
             let mut items = entries;
             items.sort_by_key(|(at, _)| at.parse::<usize>().unwrap_or(usize::MAX));
             return Ok(Value::list(items.into_iter().map(|(_, value)| value)));
@@ -229,14 +231,14 @@ impl Requests {
         Ok(Requests { meta, fill })
     }
 
-    /// The request under way.
+    /// A table of the request under way.
     pub(super) fn table(&self, lua: &Lua) -> mlua::Result<Table> {
         let table = lua.create_table()?;
         table.set_metatable(Some(self.meta.clone()))?;
         Ok(table)
     }
 
-    /// Makes the rest of the fields, if it is a request.
+    /// Makes the rest of the fields, if the value is a request.
     pub(super) fn fill(&self, value: &LuaValue) -> mlua::Result<()> {
         match value {
             LuaValue::Table(table) if table.metatable().is_some_and(|it| it == self.meta) => {

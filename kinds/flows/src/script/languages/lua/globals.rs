@@ -1,9 +1,9 @@
-//! Globals that a script reads and that nobody sets, found before it runs.
+//! Globals that a script reads and that nothing sets, found before it runs.
 //!
-//! What Lua's own compiler made of the script says which names are globals: its scopes are its own
-//! affair, and no second parser can read them differently. The price is that its binary format is
-//! read here, which is that of Lua 5.4 alone; a chunk of any other is not judged, and the tests
-//! below say so.
+//! The output of Lua's own compiler says which names are globals. So no second parser is needed,
+//! which could read the scopes differently. But the compiler's binary format must be read here,
+//! which is that of Lua 5.4 only. A chunk of any other format is not judged, and the tests below
+//! show that.
 
 use std::collections::HashSet;
 
@@ -12,8 +12,8 @@ use sinew_spec::LineStarts;
 
 use crate::script::line_start;
 
-/// What a chunk of Lua 5.4 begins with: signature, version and format; then comes its check of how
-/// bytes were transferred, and the sizes of an instruction, an integer and a number.
+/// What a chunk of Lua 5.4 begins with: signature, version and format; then bytes that show whether
+/// a transfer changed any, and the sizes of an instruction, an integer and a number.
 const HEADER: &[u8] = b"\x1bLua\x54\x00\x19\x93\r\n\x1a\n\x04\x08\x08";
 /// Bytes of the integer and the number that follow.
 const SAMPLES: usize = 16;
@@ -34,7 +34,7 @@ mod constant {
     pub(super) const TEXT: [u8; 2] = [0x04, 0x14];
 }
 
-/// The place of a line that stands in a table of its own.
+/// The step that means that the line is in a table of its own.
 const ABSOLUTE: i8 = -128;
 
 /// A global that is read.
@@ -45,10 +45,10 @@ pub(super) struct Read {
     pub(super) line: usize,
 }
 
-/// The globals that a script reads and never sets, each where it is read first. None if it uses its
-/// table of globals in a way that this does not see through, or is no Lua.
+/// The globals that a script reads and never sets, each where it is read first. There are none if
+/// it uses its table of globals in a way that cannot be followed here, or is not Lua.
 pub(super) fn unset(code: &str, given: &str) -> Vec<Read> {
-    // A state of its own: what is compiled for this takes nothing of the script's memory.
+    // A state of its own, so that compiling for this takes none of the script's memory.
     let lua = Lua::new_with(StdLib::NONE, LuaOptions::new());
     let chunk = lua.and_then(|lua| {
         let code = lua.load(format!("local {given} = ... {code}")).set_name("=code");
@@ -85,7 +85,7 @@ struct Reader<'a>(&'a [u8]);
 /// A function's instructions and what they name.
 struct Code {
     instructions: Vec<u32>,
-    /// Those that are texts.
+    /// The constants that are texts; `None` for others.
     constants: Vec<Option<String>>,
     /// Which of its outer variables is the table of globals.
     is_globals: Vec<bool>,
@@ -102,7 +102,7 @@ impl<'a> Reader<'a> {
         self.take(1).map(|bytes| bytes[0])
     }
 
-    /// Seven bits a byte, the last byte with its highest bit.
+    /// A number in seven bits of each byte; the last byte has its highest bit set.
     fn size(&mut self) -> Option<usize> {
         let mut size = 0_usize;
         loop {
@@ -127,8 +127,8 @@ impl<'a> Reader<'a> {
         self.function(None, found)
     }
 
-    /// A function and those within it; `outer` says which outer variables of the one around it are
-    /// the table of globals.
+    /// Reads a function and those within it. `outer` says which outer variables of the function
+    /// around it are the table of globals.
     fn function(&mut self, outer: Option<&[bool]>, found: &mut Found) -> Option<()> {
         self.text()?;
         let line = self.size()?;
@@ -163,7 +163,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The line of each instruction of a function that begins at this one; passes its names.
+    /// The line of each instruction of a function that begins at `line`. Skips the function's
+    /// names.
     fn lines(&mut self, mut line: usize) -> Option<Vec<usize>> {
         let count = self.size()?;
         let steps = self.take(count)?;
@@ -243,8 +244,8 @@ impl<'a> Words<'a> {
         Words { code, words: words(code), lines: LineStarts::new(code) }
     }
 
-    /// Where a name stands that is read in a line, or above it where an expression goes on over
-    /// several lines; the first byte of the line if it cannot be found.
+    /// Where a name is that is read in a line, or above it if an expression goes on over several
+    /// lines. Gives the first byte of the line if the name cannot be found.
     pub(super) fn place(&self, read: &Read) -> usize {
         let line = |at: usize| self.lines.line(at);
         let read_at = self.words.iter().filter(|word| word.1 == read.name && self.is_read(word));
@@ -260,7 +261,7 @@ impl<'a> Words<'a> {
         let (front, behind) = self.code.split_at(at);
         let (front, behind) = (front.trim_end(), behind[word.len()..].trim_start());
         let is_part = front.ends_with(['.', ':']) && !front.ends_with("..");
-        // What is set there is the key of a table, or something local.
+        // A name that is set there is the key of a table, or something local.
         let is_set = behind.starts_with('=') && !behind.starts_with("==");
         !is_part && !is_set
     }
@@ -300,7 +301,7 @@ fn long(text: &str) -> Option<usize> {
     Some(text[start..].find(&end).map_or(text.len(), |at| start + at + end.len()))
 }
 
-/// The length of what stands in quotes at the beginning of a text.
+/// The length of the quoted text at the beginning of a text.
 fn quoted(text: &str) -> usize {
     let (quote, mut is_escaped) = (text.as_bytes()[0], false);
     for (at, byte) in text.bytes().enumerate().skip(1) {

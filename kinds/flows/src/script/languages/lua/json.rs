@@ -1,4 +1,4 @@
-//! `json.decode` and `json.encode`: what they make is paid for while it is made, and lies in the
+//! `json.decode` and `json.encode`: what they make is charged for while it is made, and counts as
 //! memory of the script.
 
 use std::cell::RefCell;
@@ -18,7 +18,7 @@ pub(super) fn decode(lua: &Lua, converter: &Converter, text: &LuaString) -> Resu
     let maker = Maker { lua, converter, failed: &failed, null: LuaValue::Nil };
     let mut from = serde_json::Deserializer::from_slice(&text);
     let value = maker.deserialize(&mut from).and_then(|value| from.end().map(|()| value));
-    // Why Lua could not have it says more than that the text goes on.
+    // The error of Lua says more than that of the parser, which only says that the text goes on.
     value.map_err(|error| {
         failed.into_inner().unwrap_or_else(|| Error::runtime(format!("not JSON: {error}")))
     })
@@ -62,9 +62,9 @@ impl Write for Bounded {
 struct Maker<'a> {
     lua: &'a Lua,
     converter: &'a Converter,
-    /// Why Lua cannot have the value.
+    /// Why Lua cannot hold the value.
     failed: &'a RefCell<Option<Error>>,
-    /// What stands for nothing: in a list nil cannot.
+    /// The value that stands for null: in a list it cannot be nil.
     null: LuaValue,
 }
 

@@ -1,5 +1,5 @@
-//! What a script may call. Functions of Lua's library that can take for ever within one call are
-//! our own here, and count what they do.
+//! The functions that a script may call. Those of Lua's library that can take for ever within one
+//! call are replaced by our own, which count what they do.
 
 use std::rc::Rc;
 
@@ -15,11 +15,12 @@ use super::convert::Converter;
 use super::pattern::{Captured, Matcher};
 use super::{Budget, TEXTS_LEN_MAX, json, shared};
 
-/// What means something in a pattern; `find` takes one without any of it as a word.
+/// Signs that mean something in a pattern. `find` takes a pattern without any of them as plain
+/// text.
 const SPECIAL: &[u8] = b"^$*+?.([%-";
 
-/// Puts the library into a state; gives what calls a script, what a script finds there, and what
-/// converts its values.
+/// Puts the library into a state. Gives the function that calls a script, the globals that a script
+/// finds, and the converter of its values.
 pub(super) fn install(lua: &Lua, budget: &Rc<Budget>) -> Result<(Function, Table, Converter)> {
     let list = lua.create_table()?;
     list.raw_set("__metatable", false)?;
@@ -44,7 +45,7 @@ pub(super) fn install(lua: &Lua, budget: &Rc<Budget>) -> Result<(Function, Table
     native(lua, natives, "encode", &converter, |lua, it, value| json::encode(lua, it, &value))?;
     native(lua, natives, "decode", &converter, |lua, it, text| json::decode(lua, it, &text))?;
     native(lua, natives, "list", &converter, |_, it: &Converter, table: Table| {
-        // Another one protects what is not the script's own, such as the library.
+        // Another metatable protects a table that is not the script's own, such as the library.
         if table.metatable().is_some_and(|meta| meta != it.list) {
             return Err(Error::runtime("json.list: takes a table of your own"));
         }
@@ -92,7 +93,7 @@ fn repeated(
     }
     budget.handle(len)?;
     if between.is_empty() {
-        // Nothing, however often, is nothing.
+        // An empty text stays empty, however often it is repeated.
         return lua.create_string(if len == 0 { Vec::new() } else { text.repeat(count) });
     }
     let mut made = Vec::with_capacity(len);
@@ -116,7 +117,7 @@ fn start_of(from: i64, len: usize) -> usize {
     usize::try_from(from).unwrap_or(usize::MAX)
 }
 
-/// `find`: where the first match stands, and its captures.
+/// `find`: where the first match is, and its captures.
 fn found(
     lua: &Lua,
     budget: &Rc<Budget>,
@@ -127,7 +128,8 @@ fn found(
     if plain.unwrap_or(false) || !pattern.iter().any(|byte| SPECIAL.contains(byte)) {
         let Some(rest) = text.get(start..) else { return Ok(nothing()) };
         let found = memmem::find(rest, &pattern);
-        // What was looked at: who goes on from match to match pays for the text once.
+        // Charges for the bytes looked at: a script that goes on from match to match is charged for
+        // the text once.
         budget.handle(found.unwrap_or(rest.len()))?;
         let place = found.map(|at| (start + at + 1, start + at + pattern.len()));
         return place.map_or(Ok(nothing()), |place| place.into_lua_multi(lua));
@@ -143,12 +145,12 @@ fn found(
 struct Search<'a> {
     text: &'a [u8],
     pattern: &'a [u8],
-    /// Whether only the first place counts.
+    /// Whether only the first place is tried.
     is_anchored: bool,
     budget: &'a Budget,
 }
 
-/// A match, and where it stands.
+/// A match, and where it is.
 struct Match<'a> {
     matcher: Matcher<'a>,
     start: usize,
@@ -162,7 +164,7 @@ impl<'a> Search<'a> {
         Search { text, pattern: anchored.unwrap_or(pattern), is_anchored, budget }
     }
 
-    /// The next match from a byte on. One that ends where the last one did is none.
+    /// The next match from a byte on. A match that ends where the last one did does not count.
     fn next(&self, from: usize, last_end: Option<usize>) -> Result<Option<Match<'a>>> {
         for start in from..=self.text.len() {
             let mut matcher = Matcher::new(self.text, self.pattern, self.budget);
@@ -178,7 +180,7 @@ impl<'a> Search<'a> {
 }
 
 impl<'a> Match<'a> {
-    /// A capture; the first of none is the whole match.
+    /// A capture. Without captures, the first one is the whole match.
     fn capture(&self, at: usize) -> Result<Captured<'a>> {
         self.matcher.capture(at, self.start, self.end)
     }
@@ -223,7 +225,8 @@ fn all_matches(lua: &Lua, budget: &Rc<Budget>, (text, pattern, from): Sought) ->
     })
 }
 
-/// The next match from a byte on: the bytes before its start and before its end, and its captures.
+/// The next match from a byte on: how many bytes are before its start and before its end, and its
+/// captures.
 fn sought(
     lua: &Lua,
     budget: &Rc<Budget>,
@@ -234,7 +237,7 @@ fn sought(
     found.map_or(Ok(nothing()), |found| found.placed(lua, 0))
 }
 
-/// `gsub`: the text with what matches replaced, and how often that was.
+/// `gsub`: the text with its matches replaced, and how many were replaced.
 fn substituted(
     lua: &Lua,
     budget: &Rc<Budget>,
@@ -265,8 +268,8 @@ fn substituted(
     Ok((lua.create_string(made)?, count))
 }
 
-/// What takes the place of a match: a text with %0 to %9, or the entry of a table; nothing and
-/// false leave the match as it is. What a function gives, `library.lua` puts there.
+/// Replaces a match by a text with %0 to %9, or by the entry of a table. Nil and false leave the
+/// match as it is. The values of a function are put there by `library.lua`.
 fn append(lua: &Lua, made: &mut Vec<u8>, found: &Match<'_>, with: &LuaValue) -> Result<()> {
     let instead = match with {
         LuaValue::String(text) => return expand(made, found, &text.as_bytes()),

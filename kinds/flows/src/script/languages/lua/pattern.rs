@@ -8,7 +8,7 @@ use super::Budget;
 
 /// Most captures of a pattern.
 const CAPTURES_MAX: usize = 32;
-/// Most calls within each other, for the stack.
+/// Most nested calls, because of the stack.
 const DEPTH_MAX: usize = 200;
 /// Steps that are counted at once.
 const STEPS_PER_COUNT: u32 = 256;
@@ -33,7 +33,7 @@ struct Capture {
 enum End {
     Open,
     At(usize),
-    /// `()`: only where it stands is asked for.
+    /// `()`: captures only its position.
     Position,
 }
 
@@ -64,7 +64,7 @@ impl<'a> Matcher<'a> {
         self.captures.len()
     }
 
-    /// A capture; the first of none is the whole match.
+    /// A capture. Without captures, the first one is the whole match.
     pub(super) fn capture(&self, at: usize, start: usize, end: usize) -> Result<Captured<'a>> {
         match self.captures.get(at) {
             Some(Capture { start, end: End::At(end) }) => {
@@ -145,7 +145,7 @@ impl<'a> Matcher<'a> {
         }
     }
 
-    /// As many as there are, then fewer.
+    /// Tries as many repetitions as there are, then fewer.
     fn most(&mut self, s: usize, p: usize, end: usize) -> Matched {
         let mut count = 0;
         while self.single(s + count, p, end) {
@@ -163,7 +163,7 @@ impl<'a> Matcher<'a> {
         }
     }
 
-    /// As few as will do.
+    /// Tries as few repetitions as possible, then more.
     fn least(&mut self, mut s: usize, p: usize, end: usize) -> Matched {
         loop {
             if let Some(found) = self.from(s, end + 1)? {
@@ -205,7 +205,7 @@ impl<'a> Matcher<'a> {
         let capture = capture.and_then(|at| self.captures.get(at)).copied();
         let (start, end) = match capture {
             Some(Capture { start, end: End::At(end) }) => (start, end),
-            // A place holds nothing that could stand there again.
+            // A position holds no text that could come again.
             Some(Capture { end: End::Position, .. }) => return Ok(None),
             _ => return malformed(&format!("there is no capture %{}", digit as char)),
         };
@@ -213,7 +213,7 @@ impl<'a> Matcher<'a> {
         Ok(same.then(|| s + (end - start)))
     }
 
-    /// `%bxy`: from x to the y that belongs to it.
+    /// `%bxy`: from x to the matching y.
     fn balanced(&mut self, s: usize, p: usize) -> Matched {
         let (Some(&begin), Some(&end)) = (self.pattern.get(p), self.pattern.get(p + 1)) else {
             return malformed("'%b' takes two signs");

@@ -6,7 +6,7 @@ use super::budget::INSTRUCTIONS_PER_WORK;
 use super::convert::Converter;
 use crate::script::library::{Argument, LIBRARY, LibraryRow};
 
-/// A table for each namespace; those that stand alone are in the one of no name.
+/// A table for each namespace. Functions without a namespace are in the table with the empty name.
 pub(super) fn tables(lua: &Lua, converter: &Converter) -> Result<Table> {
     let tables = lua.create_table()?;
     for row in LIBRARY {
@@ -24,7 +24,7 @@ pub(super) fn tables(lua: &Lua, converter: &Converter) -> Result<Table> {
 
 fn call(lua: &Lua, it: &Converter, row: &LibraryRow, given: MultiValue) -> Result<LuaValue> {
     let mut given = given.into_vec();
-    // What Lua calls nothing was left out.
+    // Arguments at the end that are nil were left out.
     while given.last().is_some_and(LuaValue::is_nil) {
         given.pop();
     }

@@ -16,7 +16,7 @@ use crate::testing::{MalformedRequest, fixture, refusals, reply, run};
 const LIMITS: Limits =
     Limits { time: Duration::from_secs(60), instructions_max: u64::MAX, memory_bytes: 1 << 26 };
 
-/// One that no node has, and that has no state yet.
+/// A snippet that no node has, and that has no state yet.
 fn snippet(code: &str) -> Snippet {
     let (idle, used, freed) = (RefCell::default(), Cell::default(), Notify::new());
     Snippet {
@@ -29,7 +29,7 @@ fn snippet(code: &str) -> Snippet {
     }
 }
 
-/// With so much time that other work on this machine does not matter.
+/// A graph with so much time that other work on this machine does not matter.
 fn graph(code: &str) -> String {
     let code = code.replace('\n', "\n            ");
     format!(
@@ -45,7 +45,7 @@ fn graph(code: &str) -> String {
     )
 }
 
-/// The same with memory.
+/// The same with more memory.
 fn spacious(code: &str) -> String {
     graph(code).replace("memory: 4MiB", "memory: 128MiB")
 }
@@ -106,7 +106,7 @@ fn functions_that_expressions_have_are_there_too() {
             "{error}"
         );
     }
-    // It is paid by its length: 3 million instructions are 9.6 million bytes.
+    // The call is charged by the length of the text: 3 million instructions are 9.6 million bytes.
     let code = "return #hash('sha256', string.rep('x', 12 * 1000 * 1000))";
     let error = reply(&spacious(code), Value::Null).expect_err("it takes too long");
     assert!(error.text().contains("one function of the library"), "{error}");
@@ -139,7 +139,7 @@ fn a_global_that_nobody_sets_is_refused_at_its_place() {
 #[test]
 fn an_error_names_the_line_of_the_spec() {
     let text = |text: &str| reply(text, Value::Null).expect_err(text).text().to_owned();
-    // Its first line is the eighth.
+    // The first line of the code is line 8 of the spec.
     let said = text(&graph("local a = 1\nlocal f = function()\n  return a.b.c\nend\nreturn f()"));
     assert!(said.starts_with("lua: test.yaml:10: attempt to index"), "{said}");
     let said = text(&graph("local a = 1\nreturn json.decode('{')"));
@@ -307,7 +307,7 @@ fn what_the_library_does_with_long_texts_and_lists_has_its_price() {
         "json.encode(t)",
     ];
     for call in each {
-        // Ten thousand calls: counted as nothing but instructions, they are far from any limit.
+        // Ten thousand calls: if only their instructions counted, they would be far from any limit.
         let code = format!(
             "local t, l = ('x'):rep(1000000), {{}}\n\
              for at = 1, 30000 do l[at] = at end\n\
@@ -320,7 +320,7 @@ fn what_the_library_does_with_long_texts_and_lists_has_its_price() {
 
 #[test]
 fn limits_hold_inside_one_call_of_the_library() {
-    // Each is one call, and none needs much time or many instructions of its own.
+    // Each is one call, and none by itself needs much time or many instructions.
     let memory = [
         "return #json.decode('[' .. ('1,'):rep(1000000) .. '1]')",
         "return #json.decode('[' .. ('{},'):rep(300000) .. '1]')",
@@ -390,7 +390,7 @@ fn scripts_that_wait_for_their_turn_hold_no_more_than_so_many_states() {
         let packet = packet as i64;
         assert_eq!(made, Ok(Value::list([packet, packet + 400_000].map(Value::Integer))));
     }
-    // Each is kept for the next packet: so many were made, and had waited for their turn.
+    // Each state is kept for the next packet: so many were made, and had waited for their turn.
     assert_eq!(snippet.idle.borrow().len(), STATES_MAX);
 }
 

@@ -41,7 +41,7 @@ fn rosbags_has_the_same_hashes_of_services() {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/rosbags_hashes.py");
     let output = Command::new(python).arg(script).output().expect("python runs");
     let said: Value = serde_json::from_slice(&output.stdout).expect("JSON");
-    // As it stands in rmw_zenoh's docs/design.md: the way in which it is computed is right.
+    // This hash is in rmw_zenoh's docs/design.md, so the way of computing hashes is right.
     assert_eq!(
         said["example_interfaces/srv/AddTwoInts"],
         "RIHS01_e118de6bf5eeb66a2491b5bda11202e7b68f198d6f67922cf30364858239c81a"

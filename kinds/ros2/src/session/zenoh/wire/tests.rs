@@ -1,4 +1,4 @@
-//! Against what stands in rmw_zenoh's docs/design.md, and numbers of the C library of xxHash.
+//! Compares with examples of rmw_zenoh's docs/design.md, and with hashes of xxHash's C library.
 
 use ros2_client::qos::WhenFull;
 

@@ -1,5 +1,5 @@
-//! Arguments and cells of PostgreSQL: arguments go as text, which the server reads as the type that
-//! it wants; cells come in its binary form.
+//! Arguments and cells of PostgreSQL. Arguments are sent as text, which the server reads as the
+//! type that it needs. Cells come in the binary format.
 
 use std::error::Error as StdError;
 use std::fmt::Write;
@@ -10,7 +10,7 @@ use jiff::{Timestamp, ToSpan};
 use sinew_flow::Value;
 use tokio_postgres::types::{Format, FromSql, IsNull, Kind, ToSql, Type, to_sql_checked};
 
-/// What may go wrong in either.
+/// The error of either.
 type Failure = Box<dyn StdError + Sync + Send>;
 
 /// An argument.
@@ -20,18 +20,19 @@ pub(super) struct Arg<'a>(pub(super) &'a Value);
 impl ToSql for Arg<'_> {
     fn to_sql(&self, ty: &Type, out: &mut BytesMut) -> Result<IsNull, Failure> {
         match self.0 {
-            // Text for a whole number would be no truth, and the other way round.
+            // The text of a boolean is not valid for a number column, so it is written as 0 or 1
+            // there.
             Value::Bool(value) if is_number(ty) => out.put_u8(b'0' + u8::from(*value)),
             Value::Bool(value) => out.put_u8(if *value { b't' } else { b'f' }),
             Value::Integer(value) => write!(out, "{value}")?,
-            // Also where the type is a whole number.
+            // Without fraction, so that it is also valid for whole-number types.
             Value::Number(value) if value.fract() == 0.0 && value.abs() < 1e15 => {
                 write!(out, "{value:.0}")?;
             }
             Value::Number(value) => write!(out, "{value:?}")?,
             Value::Text(text) => out.put_slice(text.as_bytes()),
             Value::Bytes(bytes) => out.put_slice(bytes),
-            // Others have become texts before.
+            // Other values have become texts before.
             _ => return Ok(IsNull::Yes),
         }
         Ok(IsNull::No)
@@ -42,7 +43,7 @@ impl ToSql for Arg<'_> {
     }
 
     fn encode_format(&self, ty: &Type) -> Format {
-        // As text, bytes would have to be written in hexadecimal.
+        // In text format, bytes would have to be written in hexadecimal.
         let is_bytes = *ty == Type::BYTEA && matches!(self.0, Value::Text(_) | Value::Bytes(_));
         if is_bytes { Format::Binary } else { Format::Text }
     }
@@ -70,10 +71,10 @@ impl FromSql<'_> for Cell {
             Type::NUMERIC => Value::Number(numeric(raw)?),
             Type::BYTEA => Value::Bytes(Bytes::copy_from_slice(raw)),
             Type::JSON => json(raw)?,
-            // Before it stands the version of its form, 1.
+            // The first byte is the version of the format, 1.
             Type::JSONB => json(raw.get(1..).unwrap_or_default())?,
             Type::TIMESTAMPTZ => Value::text(moment(raw)?),
-            // The same without the sign of its zone.
+            // The same without the `Z` of the zone.
             Type::TIMESTAMP => Value::text(moment(raw)?.trim_end_matches('Z')),
             Type::DATE => Value::text(date(raw)?),
             Type::TIME => Value::text(time(raw)?),
@@ -150,8 +151,8 @@ fn uuid(raw: &[u8]) -> Result<String, Failure> {
     Ok(text)
 }
 
-/// How many digits of base 10000, the power of the first, a sign, how many places are shown; then
-/// the digits. As PostgreSQL's `numeric_send` writes it.
+/// A number as PostgreSQL's `numeric_send` writes it: the count of digits of base 10000, the power
+/// of the first digit, a sign, the number of decimal places shown, and then the digits.
 fn numeric(raw: &[u8]) -> Result<f64, Failure> {
     let word = |at: usize| {
         let bytes = raw.get(2 * at..2 * at + 2).ok_or("a number that ends too early")?;
@@ -170,7 +171,7 @@ fn numeric(raw: &[u8]) -> Result<f64, Failure> {
         write!(text, "{:04}", word(4 + at)?)?;
     }
     write!(text, "e{}", 4 * (i32::from(weight) + 1 - i32::from(count)))?;
-    // Read as text, it is rounded once.
+    // Parsed from text, so that it is rounded only once.
     Ok(text.parse()?)
 }
 

@@ -1,4 +1,4 @@
-//! TLS to a server of PostgreSQL, by rustls. The server's certificate is always checked.
+//! TLS to a PostgreSQL server, by rustls. The server's certificate is always checked.
 
 use std::convert::Infallible;
 use std::io;
@@ -15,7 +15,7 @@ use tokio_rustls::{TlsConnector, client};
 
 use crate::http::client::roots;
 
-/// Whom to trust.
+/// The authorities to trust.
 #[derive(Clone)]
 pub(super) struct ClientTls(Arc<ClientConfig>);
 
@@ -40,13 +40,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> MakeTlsConnect<S> for C
     type TlsConnect = ToServer;
     type Error = Infallible;
 
-    /// Asked without TLS, too. A socket of this machine has a path, which is no name.
+    /// Also called without TLS. A local socket has a path, which is not a valid server name, so the
+    /// error is kept for later.
     fn make_tls_connect(&mut self, host: &str) -> Result<ToServer, Infallible> {
         Ok(ToServer(self.0.clone().into(), ServerName::try_from(host.to_owned())))
     }
 }
 
-/// A connection to this server is to be made.
+/// A TLS connection to this server that is to be made.
 pub(super) struct ToServer(TlsConnector, Result<ServerName<'static>, InvalidDnsNameError>);
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> TlsConnect<S> for ToServer {

@@ -1,4 +1,4 @@
-//! A statement of SQLite: its arguments, and its rows as values.
+//! An SQLite statement: its arguments, and its rows as values.
 
 use bytes::Bytes;
 use rusqlite::types::{ToSqlOutput, ValueRef};
@@ -17,7 +17,8 @@ enum Sort {
     Plain,
 }
 
-/// Asks, and gives each row to `take`, until that fails; how many rows were changed.
+/// Runs a statement, and gives each row to `take` until `take` fails. Returns how many rows were
+/// changed.
 pub(super) fn each_row(
     connection: &Connection,
     asked: &BoundStatement,
@@ -33,7 +34,7 @@ pub(super) fn each_row(
     while let Some(row) = rows.next().map_err(said)? {
         take(columns.row(|at| Ok(value(row.get_ref(at).map_err(said)?, sorts[at])))?)?;
     }
-    // What it was before stands there if this statement changes nothing.
+    // If this statement changes nothing, `changes` still has the count of an earlier one.
     Ok(if connection.total_changes() == before { 0 } else { connection.changes() })
 }
 
@@ -64,7 +65,7 @@ impl ToSql for Bound<'_> {
             Value::Number(value) => ValueRef::Real(*value),
             Value::Text(text) => ValueRef::Text(text.as_bytes()),
             Value::Bytes(bytes) => ValueRef::Blob(bytes),
-            // Others have become texts before.
+            // Other values have become texts before.
             _ => ValueRef::Null,
         }))
     }
@@ -96,7 +97,7 @@ fn value(cell: ValueRef<'_>, sort: Sort) -> Value {
     }
 }
 
-/// SQLite keeps any text in a column, also one that is no JSON.
+/// SQLite keeps any text in a column, also text that is not JSON.
 fn json(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|_| Value::text(text))
 }

@@ -1,8 +1,8 @@
-//! Our library beside Lua's own.
+//! Our library compared with Lua's own.
 
 use super::*;
 
-/// The same in Lua's own library and in ours, over texts and patterns made at random.
+/// Lua's own library and ours give the same, for texts and patterns made at random.
 #[test]
 fn patterns_mean_what_they_mean_in_lua() {
     let lua = Lua::new();
