@@ -50,14 +50,10 @@ impl Environment {
     }
 }
 
-<<<<<<< HEAD
 /// Where systemd's units have their folders.
 const OF_UNITS: &str = "/run/sinew";
 
-/// The folder for the socket of a new run; it is made if it is not there.
-=======
 /// The folder for the socket of a new run. It is created if it does not exist.
->>>>>>> comments23
 ///
 /// # Errors
 /// If no folder can be made, or an existing folder is not for its owner alone: what is wrong with
@@ -74,16 +70,8 @@ pub fn folders() -> Vec<PathBuf> {
     let mut folders = environment.candidates();
     // The folder of a login session, for a client outside of the session.
     folders.push(format!("/run/user/{}/sinew", environment.uid).into());
-<<<<<<< HEAD
     folders.push(OF_UNITS.into());
     folders.extend(below_units());
-=======
-    let all = Path::new("/run/sinew");
-    folders.push(all.into());
-    // If nothing is there, or nothing can be read there, no run of ours is there.
-    let below = fs::read_dir(all).into_iter().flatten().flatten();
-    folders.extend(below.map(|entry| entry.path()));
->>>>>>> comments23
     folders.sort();
     folders.dedup();
     // No run starts in a folder that other users can enter or own, so it holds no run of ours.
@@ -91,7 +79,6 @@ pub fn folders() -> Vec<PathBuf> {
     folders
 }
 
-<<<<<<< HEAD
 /// Folders of systemd's units that belong to another user, and this user's number: their runs
 /// answer that user only.
 pub fn folders_of_others() -> impl Iterator<Item = (PathBuf, u32)> {
@@ -100,15 +87,12 @@ pub fn folders_of_others() -> impl Iterator<Item = (PathBuf, u32)> {
     below_units().filter_map(owner).filter(move |(uid, _)| *uid != ours).map(|(uid, at)| (at, uid))
 }
 
-/// Empty where nothing is there, or nothing to be seen: then no run of ours is there.
+/// If nothing is there, or nothing can be read there, no run of ours is there.
 fn below_units() -> impl Iterator<Item = PathBuf> {
     fs::read_dir(OF_UNITS).into_iter().flatten().flatten().map(|entry| entry.path())
 }
 
-/// The first folder that is there or can be made.
-=======
 /// The first folder that exists or can be made.
->>>>>>> comments23
 fn make_first(candidates: &[PathBuf], uid: u32) -> io::Result<PathBuf> {
     let mut refusals = Vec::new();
     for folder in candidates {
