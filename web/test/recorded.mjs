@@ -1,5 +1,5 @@
-// A page that `sinew replay --page` made, opened from disk. `node recorded.mjs FILE`; a file with
-// the name robot.html has an arm, any other file has none.
+// A page that `sinew replay --page` made, opened from disk. `node recorded.mjs FILE`; the file
+// axis.html has no arm, any other file has one.
 
 import assert from "node:assert/strict";
 import { basename } from "node:path";
@@ -7,7 +7,7 @@ import { pathToFileURL } from "node:url";
 import { check, launch, open, pixels, said, shoot, until } from "./browser.mjs";
 
 const file = process.argv[2];
-const hasArm = basename(file) === "robot.html";
+const hasArm = basename(file) !== "axis.html";
 const browser = await launch();
 const page = await open(browser, pathToFileURL(file).href);
 

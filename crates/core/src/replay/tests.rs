@@ -131,7 +131,7 @@ impl Core {
     /// Runs this many cycles, in which the plant misses some, periods are lost and wishes come.
     fn run(&mut self, cycles: u64) {
         for at in 0..cycles {
-            // Primes, so that the events have no common rhythm.
+            // Primes, so that the events share no rhythm.
             if at % 7 == 3 {
                 self.wish.send(&(at as f64).to_le_bytes()).expect("the reader keeps the rules");
             }

@@ -227,7 +227,8 @@ impl ClientRequest {
         }
     }
 
-    /// The request to be sent. It may be sent again only where [`Ask::can_repeat`] says so.
+    /// The request to be sent. It may be sent again only where
+    /// [`ClientRequest::can_repeat`] says so.
     pub(super) fn request(&mut self) -> Request<Body<()>> {
         let mut request = Request::new(Body::new(self.take_content(), ()));
         *request.method_mut() = self.method.clone();

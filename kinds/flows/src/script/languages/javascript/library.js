@@ -1,5 +1,5 @@
-// What a script may use. It runs once, when a state is made, with all of the engine's own objects;
-// then it takes away what makes code or outlives a call, and freezes the rest.
+// The objects that a script may use. This file runs once, when a state is made, with all of the
+// engine's own objects. It removes those that make code or outlive a call, and freezes the rest.
 (function (natives) {
   "use strict";
   const { defineProperty, freeze, getOwnPropertyDescriptor, getPrototypeOf } = Object;
@@ -8,8 +8,8 @@
   const { fromCharCode } = String;
   const RealProxy = Proxy;
 
-  // No list is longer: one takes 16 bytes for each element, and functions that go through it are
-  // not interrupted.
+  // The longest list. It takes 16 bytes for each element, and functions that read all of a list
+  // cannot be interrupted.
   const LENGTH_MAX = 1 << 22;
 
   function replace(owner, name, make) {
@@ -36,7 +36,7 @@
     });
   }
 
-  // What looks for a text in a text goes through the one for each place of the other.
+  // A search compares the wanted text at each place of the other text.
   for (const name of ["includes", "indexOf", "lastIndexOf", "replace", "replaceAll", "split"]) {
     replace(String.prototype, name, (own, text, given) => {
       if (typeof text !== "string") throw new TypeError(`${name}: takes a text`);
@@ -47,7 +47,7 @@
     });
   }
 
-  // What is set on an object hides what it inherits, also where that is frozen.
+  // A property that is set on an object hides the inherited one, even if that one is frozen.
   for (const proto of [Object.prototype, Error.prototype]) {
     for (const key of ownKeys(proto)) {
       const { value, configurable } = getOwnPropertyDescriptor(proto, key);
@@ -94,7 +94,7 @@
     defineProperty() { throw new TypeError("env cannot be changed"); },
   });
 
-  // A request: each field is made when the code asks for it.
+  // A request. Each field is made when the script reads it.
   function request(names) {
     const made = {};
     for (const name of names) {
@@ -109,7 +109,7 @@
     return made;
   }
 
-  // Bytes as a text of as many signs, which stand for them.
+  // Bytes as a text with one character for each byte.
   function latin(bytes) {
     let text = "";
     for (let at = 0; at < bytes.length; at += 4096) {

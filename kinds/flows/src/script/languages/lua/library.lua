@@ -1,5 +1,5 @@
--- What a script may use. It runs once, when a state is made, with all of Lua's own functions; of
--- these a script sees only what stands in 'base', and it can change none of it.
+-- The functions that a script may use. This file runs once, when a state is made, with all of Lua's
+-- own functions. A script sees only those that are listed in 'base', and can change none of them.
 local natives = ...
 local pcall, error, setmetatable, select, type = pcall, error, setmetatable, select, type
 local tonumber, min, max, math_type, rawsort = tonumber, math.min, math.max, math.type, table.sort
@@ -17,14 +17,14 @@ local function sealed(name, members)
   })
 end
 
--- A script that was stopped must not go on in whoever caught the error.
+-- After a script was stopped, no code of it that catches the error may go on.
 local function unless_stopped(...)
   natives.spend(1)
   return ...
 end
 
--- Lua's own functions see no clock. So one call has a limit and, past what costs nothing worth
--- counting, a price: by bytes of text, or by values that it moves.
+-- Lua's own functions do not look at a clock. So one call has a limit. A call that is not small
+-- also costs instructions: by the bytes of text, or by the values that it moves.
 local FREE <const> = 256
 
 local function handle(len)
@@ -35,7 +35,8 @@ local function move(count)
   if count > FREE then natives.spend(count) end
 end
 
--- An error stands where the script called, not where we did. Want of memory is known by its words.
+-- An error names the line of the script that called, not our line. Lack of memory is recognised by
+-- its text.
 local function told(fine, ...)
   if fine then return ... end
   error(..., ... == "not enough memory" and 0 or 2)
@@ -43,7 +44,7 @@ end
 
 local function call(f, ...) return told(pcall(f, ...)) end
 
--- A function that goes through the whole of its first argument, if that is a text.
+-- For functions that read the whole of their first argument, if it is a text.
 local function through(f)
   return function(text, ...)
     if type(text) == "string" then handle(#text) end
@@ -51,7 +52,8 @@ local function through(f)
   end
 end
 
--- One that goes through a text from its second argument to its third; without that, to one place.
+-- For functions that read a text from their second argument to their third; without a third, they
+-- read one place.
 local function between(f)
   return function(text, from, to, ...)
     if to and to ~= from and type(text) == "string" then handle(#text) end
@@ -61,14 +63,14 @@ end
 
 local function sub(text, from, to)
   if type(text) == "string" and math_type(from) == "integer" then
-    -- No more than is asked for: who takes a text apart pays for each part.
+    -- Only the part is counted, because a script that splits a text calls once for each part.
     local last = math_type(to) == "integer" and to or -1
     handle(min(#text, max((last < 0 and #text or 0) + last - (from < 0 and #text or 0) - from, 0)))
   end
   return call(raw.sub, text, from, to)
 end
 
--- What '%q' quotes, it looks at byte by byte, and some it writes as four.
+-- '%q' reads its text byte by byte, and writes some bytes as four.
 local QUOTE <const> = 4
 
 local function format(pattern, ...)
@@ -104,7 +106,7 @@ local function concat(list, separator, from, to)
   return call(raw.concat, list, separator, from, to)
 end
 
--- What stands behind the place moves.
+-- The values behind the place move.
 local function shift(list, place)
   if type(list) == "table" and math_type(place) == "integer" then move(#list - place) end
 end
@@ -124,11 +126,11 @@ local function unpack(list, from, to)
   return call(raw.unpack, list, from, to)
 end
 
--- A comparison in Lua is counted, one inside the library is not.
+-- A comparison in Lua is counted. A comparison inside Lua's own library is not.
 local function less(a, b) return a < b end
 
--- A function of the script runs in no call of the library, for there it could not be interrupted. So
--- a list is sorted and a text replaced here: by merging, and match by match.
+-- Lua's own library must not call a function of the script, because there it could not be
+-- interrupted. So this file sorts lists (by merging) and replaces in texts (match by match).
 local SORTED_AT_ONCE <const> = 4096
 
 local function merge(from, into, len, width, before)
@@ -219,13 +221,13 @@ local base = {
   }),
 }
 
--- What expressions have too.
+-- The functions that expressions have too.
 for namespace, members in pairs(natives.shared) do
   if namespace ~= "" then base[namespace] = sealed(namespace, members) end
 end
 for name, member in pairs(natives.shared[""]) do base[name] = member end
 
--- A variable is read once, and stays as it was then.
+-- A variable of the environment is read once, and keeps that value.
 local known = {}
 local env = setmetatable({}, {
   __index = function(_, name)
