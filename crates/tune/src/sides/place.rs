@@ -85,6 +85,14 @@ pub fn on_threads<T: Send>(
     near: impl FnOnce(&Life) -> Result<T, Gone> + Send,
     far: impl FnOnce(&Life) -> Result<(), Gone> + Send,
 ) -> Result<T, Gone> {
+    run_both(cpus, Box::new(near), Box::new(far))
+}
+
+/// A side in a box: the code that starts threads is compiled once for each result, not for each
+/// pair of sides.
+type Side<'a, T> = Box<dyn FnOnce(&Life) -> Result<T, Gone> + Send + 'a>;
+
+fn run_both<T: Send>(cpus: Cpus, near: Side<'_, T>, far: Side<'_, ()>) -> Result<T, Gone> {
     let ended = || Arc::new(AtomicBool::new(false));
     let (near_ended, far_ended) = (ended(), ended());
     let near_life = Life::Thread(Arc::clone(&near_ended));
@@ -131,8 +139,6 @@ fn started<'scope, T: Send + 'scope>(
     scope: &'scope thread::Scope<'scope, '_>,
     work: impl FnOnce() -> Result<T, Gone> + Send + 'scope,
 ) -> io::Result<Joins<'scope, T>> {
-    // In a box: the code that starts a thread is compiled once for each result, not for each side.
-    let work: Box<dyn FnOnce() -> Result<T, Gone> + Send + 'scope> = Box::new(work);
     thread::Builder::new().spawn_scoped(scope, work)
 }
 
