@@ -2,11 +2,11 @@
 //! and while there is no feedback. After lost cycles it only goes on.
 //!
 //! The pace p is the share of full speed: path time advances by p times clock time, so the tool
-//! stays on its path and passes the same places. By the chain rule the tool's acceleration is p² x"
-//! + p' x', its jerk p³ x"' + 3 p p' x" + p" x', where x is the path at full pace. Profiles leave a
-//! [`RESERVE`] of acceleration and jerk. From the reserve and the bounds follows how long a change
-//! of pace must take, so that both stay within the bounds wherever on the path it begins: around a
-//! corner, in an arc, in the middle of an acceleration.
+//! stays on its path and passes the same places. By the chain rule the tool's acceleration is
+//! p² x" + p' x', its jerk p³ x"' + 3 p p' x" + p" x', where x is the path at full pace. Profiles
+//! leave a [`RESERVE`] of acceleration and jerk. From the reserve and the bounds follows how long a
+//! change of pace must take, so that both stay within the bounds wherever on the path it begins:
+//! around a corner, in an arc, in the middle of an acceleration.
 
 use crate::path::profile::ToolLimits;
 
