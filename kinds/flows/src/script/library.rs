@@ -85,8 +85,8 @@ pub(crate) const LIBRARY: &[LibraryRow] = &[
         namespace: "time",
         name: "parse",
         form: "time.parse(text[, pattern[, zone]])",
-        doc: "The milliseconds that a text stands for, by RFC 3339 or by a pattern. The zone \
-              holds where the text names none.",
+        doc: "The time of a text, in milliseconds, by RFC 3339 or by a pattern. `zone` is used \
+              if the text names none.",
         arguments: [1, 3],
         work: moment::WORK,
         run: moment::parse,
@@ -96,8 +96,8 @@ pub(crate) const LIBRARY: &[LibraryRow] = &[
         namespace: "time",
         name: "add",
         form: "time.add(ms, span[, zone])",
-        doc: "A time so much later: `90m`, `-1 day`, `1 month 2 days`, `P1M2D`. Days and months \
-              are those of the zone.",
+        doc: "The time plus a span: `90m`, `-1 day`, `1 month 2 days`, `P1M2D`. Days and months \
+              follow the zone's calendar.",
         arguments: [2, 3],
         work: moment::WORK,
         run: moment::add,
@@ -123,7 +123,7 @@ pub(crate) const LIBRARY: &[LibraryRow] = &[
     LibraryRow {
         name: "uuid7",
         form: "uuid7()",
-        doc: "A UUID of version 7: it begins with the time, so later ones sort behind.",
+        doc: "A UUID of version 7. It begins with the time, so UUIDs sort by age.",
         arguments: [0, 0],
         changes: true,
         run: |_| chance::uuid7(),
@@ -158,8 +158,8 @@ pub(crate) const LIBRARY: &[LibraryRow] = &[
     LibraryRow {
         name: "same_secret",
         form: "same_secret(a, b)",
-        doc: "Whether two texts are the same. How long it takes says nothing of where they \
-              differ: for signatures and tokens.",
+        doc: "Whether two texts are the same, for signatures and tokens. The time it takes does \
+              not show where they differ.",
         arguments: [2, 2],
         run: digest::same_secret,
         ..ROW
@@ -176,7 +176,7 @@ pub(crate) const LIBRARY: &[LibraryRow] = &[
         namespace: "base64",
         name: "decode",
         form: "base64.decode(text)",
-        doc: "The bytes of Base64; padding may be missing, line breaks are left out.",
+        doc: "The bytes of a Base64 text. Padding may be missing; line breaks are ignored.",
         run: text::decode,
         ..ROW
     },
@@ -192,14 +192,14 @@ pub(crate) const LIBRARY: &[LibraryRow] = &[
         namespace: "base64",
         name: "decode_url",
         form: "base64.decode_url(text)",
-        doc: "The bytes of that; padding may be there.",
+        doc: "The bytes of such a text. It may have padding.",
         run: text::decode_url,
         ..ROW
     },
     LibraryRow {
         name: "html_escape",
         form: "html_escape(text)",
-        doc: "The text for HTML: `&`, `<`, `>` and both quotes are written out.",
+        doc: "The text for HTML: `&`, `<`, `>` and both quotes become entities.",
         bytes_per_unit: 16,
         run: text::html_escape,
         ..ROW
