@@ -52,7 +52,7 @@ static INFO: Kind = Kind {
             .doc("A template: what a session that begins holds, such as the name of its user."),
         Parameter::new("into", ParameterType::Text)
             .or("session")
-            .doc("The value of the flow that gets what the session holds."),
+            .doc("The flow's value (values.NAME) that is set to the data of the session."),
         Parameter::new("cookie", ParameterType::Text)
             .or("__Host-session")
             .doc("The name of the cookie; the same for all nodes of these sessions."),

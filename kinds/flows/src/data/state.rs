@@ -72,7 +72,7 @@ static INFO: Kind = Kind {
             ),
         Parameter::new("into", ParameterType::Text)
             .or("\"\"")
-            .doc("The value of the flow (values.NAME) that is set; the packet passes on as it is."),
+            .doc("The flow's value (values.NAME) that is set; the packet is unchanged."),
     ],
     ..FLOW
 };

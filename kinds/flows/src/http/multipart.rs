@@ -50,7 +50,7 @@ static INFO: Kind = Kind {
         Parameter::new("size_max", SIZE).or("32MiB").doc("Largest body."),
         Parameter::new("into", ParameterType::Text)
             .or("form")
-            .doc("The value of the flow that gets {fields, files}."),
+            .doc("The flow's value (values.NAME) that is set to {fields, files}."),
     ],
     ..FLOW
 };

@@ -39,7 +39,7 @@ static INFO: Kind = Kind {
             .doc("The realm, which a browser shows when it asks."),
         Parameter::new("into", ParameterType::Text)
             .or("user")
-            .doc("The value of the flow that gets the name."),
+            .doc("The flow's value (values.NAME) that is set to the user's name."),
     ],
     ..FLOW
 };

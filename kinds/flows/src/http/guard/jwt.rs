@@ -61,7 +61,7 @@ static INFO: Kind = Kind {
             .doc("An expression over packet and claims that must be true, else 403."),
         Parameter::new("into", ParameterType::Text)
             .or("claims")
-            .doc("The value of the flow that gets the claims."),
+            .doc("The flow's value (values.NAME) that is set to the claims."),
     ],
     ..FLOW
 };

@@ -33,9 +33,9 @@ static INFO: Kind = Kind {
             "An expression over packet: the hash to check it against, as it was made. null, for a \
              user who does not exist, fits no password.",
         ),
-        Parameter::new("into", ParameterType::Text)
-            .or("")
-            .doc("The value of the flow that gets the hash; the packet passes on as it is."),
+        Parameter::new("into", ParameterType::Text).or("").doc(
+            "The flow's value (values.NAME) that is set to the hash; the packet is unchanged.",
+        ),
         Parameter::new("length_min", ParameterType::Integer { min: 1, max: 1024 })
             .or("8")
             .doc("A new password of fewer characters is refused with 422."),
