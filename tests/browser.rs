@@ -316,3 +316,12 @@ fn a_recorded_run_plays_from_one_file_on_disk() {
     let axis = recorded(&graph_in("browser_recorded", &text), "axis", &[], "motor.position");
     hold(folder, &browser, "recorded.mjs", &axis.display().to_string());
 }
+
+#[test]
+fn the_demo_of_the_readme_plays() {
+    let (folder, browser) = match ready() {
+        Ok(ready) => ready,
+        Err(lack) => return skip(&lack),
+    };
+    hold(folder, &browser, "recorded.mjs", &ours("docs/demo.html").display().to_string());
+}
