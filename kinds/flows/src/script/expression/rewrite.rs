@@ -25,7 +25,7 @@ const NAMESPACES: &[&str] = &["optional", "math"];
 const LOOK: u64 = 1;
 /// A variable of a loop, which is weighed.
 const WEIGHED: u64 = 3;
-/// An operator such as '+'; a comparison makes the text of its error first.
+/// A sign such as '+'. A comparison makes the text of its error first.
 const SIGN: u64 = 3;
 /// A function, which is looked for by its name.
 const FUNCTION: u64 = 5;
