@@ -135,9 +135,11 @@ fn carry_out(args: &ReplayArgs, nodes: &Kinds) -> Result<ExitCode, LoadError> {
         return several::merge_into(to, &args.files, args.json, nodes, &stop);
     }
     let [file] = &args.files[..] else {
-        let text = "a replay takes one recording; to merge the recordings of several hosts add \
-                    '--merge FILE'";
-        return Err(LoadError::Request(text.into()));
+        return Err(LoadError::Request(format!(
+            "a replay takes one recording, and {} files are named; name one of them, or, to merge \
+             the recordings of several hosts, add '--merge FILE'",
+            args.files.len()
+        )));
     };
     let recording = Recording::open(file).map_err(LoadError::Request)?;
     let graphs = Graphs::make(&recording, nodes, changes(args)?).map_err(refused)?;
