@@ -79,15 +79,18 @@ pub fn folders() -> Vec<PathBuf> {
     folders
 }
 
-/// Folders of systemd's units that belong to another user, and this user's number: their runs
-/// answer that user only.
+/// Folders of systemd's units that belong to other users, each with the number of its owner. Runs
+/// in them answer only their owner.
 pub fn folders_of_others() -> impl Iterator<Item = (PathBuf, u32)> {
     let ours = geteuid().as_raw();
-    let owner = |folder: PathBuf| Some((fs::metadata(&folder).ok()?.uid(), folder));
-    below_units().filter_map(owner).filter(move |(uid, _)| *uid != ours).map(|(uid, at)| (at, uid))
+    below_units().filter_map(move |folder| {
+        let owner = fs::metadata(&folder).ok()?.uid();
+        (owner != ours).then_some((folder, owner))
+    })
 }
 
-/// If nothing is there, or nothing can be read there, no run of ours is there.
+/// The folders of single units. Empty if the folder is missing or cannot be read: then no run of
+/// ours is there.
 fn below_units() -> impl Iterator<Item = PathBuf> {
     fs::read_dir(OF_UNITS).into_iter().flatten().flatten().map(|entry| entry.path())
 }
