@@ -256,6 +256,7 @@ pub(crate) const FLOORS: &[(&str, &[&[&str]])] = &[
         ],
     ),
     ("kinds/media/src", &[&["packet", "picture", "play", "sound"]]),
+    ("kinds/pictures/src", &[&["messages", "picture"], &["camera"]]),
     (
         "kinds/ros2/src",
         &[
@@ -270,9 +271,8 @@ pub(crate) const FLOORS: &[(&str, &[&[&str]])] = &[
     (
         "kinds/services/src",
         &[
-            &["axis_log", "hosts", "messages", "monitor", "recorder", "server"],
-            &["picture"],
-            &["camera", "dashboard", "player"],
+            &["axis_log", "hosts", "monitor", "recorder", "server"],
+            &["dashboard", "player"],
         ],
     ),
     (

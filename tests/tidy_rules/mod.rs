@@ -131,7 +131,7 @@ pub(crate) const WORDS: &[Word] = &[
         exceptions: &[
             ("kinds/ffmpeg/", "of sound"),
             ("kinds/media/src/", "of sound, and of a plane of a picture"),
-            ("kinds/services/src/picture/jpeg.rs", "of a plane of a picture"),
+            ("kinds/pictures/src/picture/jpeg.rs", "of a plane of a picture"),
             ("kinds/services/src/player/", "of sound"),
         ],
     },

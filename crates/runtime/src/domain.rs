@@ -8,8 +8,7 @@ mod service;
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use std::fmt;
-use std::io::{self, Write};
+use std::io;
 use std::os::fd::{OwnedFd, RawFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
@@ -236,11 +235,6 @@ fn in_carve_out(launch: &Launch, plan: &Plan, link: usize, memory: OwnedFd) -> i
             Carrier::Guest(region, Doorbell { hears: hears?, rings: rings? })
         }
     })
-}
-
-/// Prints a line, which becomes an event of the run. Without a supervisor nobody reads it.
-fn say(line: fmt::Arguments<'_>) {
-    let _ = writeln!(io::stdout(), "{line}");
 }
 
 fn at_start(fault: Fault) -> FaultAt {

@@ -1,6 +1,8 @@
 //! What a service is, and what it sees: its ports, the order to stop, its heartbeat. A service may
 //! block, allocate and fail; it runs on a thread of its own in the process of its domain.
 
+use std::fmt::Display;
+use std::io::{self, Write};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,6 +23,12 @@ use sinew_spec::plan::{Link, Plan};
 
 use crate::inject::Heartbeats;
 use crate::watch::Watch;
+
+/// Prints a line, which becomes an event of the run. If nothing reads the output any more, the line
+/// is lost.
+pub fn tell(line: impl Display) {
+    let _ = writeln!(io::stdout(), "{line}");
+}
 
 /// A node of a service domain.
 pub trait Service: Send {

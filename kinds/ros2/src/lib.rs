@@ -18,19 +18,11 @@ mod transforms;
 mod triggers;
 mod values;
 
-use std::io::{Write, stdout};
-
 use sinew_core::Refusal;
 use sinew_runtime::ServiceEntry;
 
 /// Every kind, one row each.
 pub const SERVICES: &[ServiceEntry] = &[node::NODE, publisher::NODE, subscriber::NODE];
-
-/// Prints a line, which becomes an event of the run.
-fn tell(line: &str) {
-    // If nobody reads standard output any more, there is nobody to be told.
-    let _ = writeln!(stdout(), "{line}");
-}
 
 /// All refusals in one text.
 fn in_one(refusals: &[Refusal]) -> String {

@@ -22,7 +22,9 @@ use crate::settings::{DOMAIN_MAX, KIND, MIDDLEWARE, Settings};
 use crate::topics::outward::now;
 use crate::transforms::{publish, transforms};
 use crate::triggers::{Offered, Trigger, triggers};
-use crate::{in_one, tell};
+use sinew_runtime::service::tell;
+
+use crate::in_one;
 
 const PARAMETERS: usize = 0;
 

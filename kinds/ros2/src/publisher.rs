@@ -11,9 +11,9 @@ use sinew_spec::plan::Plan;
 use crate::fields::Mapping;
 use crate::picture::{self, image};
 use crate::session::{NOTE, Session};
-use crate::tell;
 use crate::topic::{DEPTH, Delivery, FIELDS, NAMES, PORT, TOPIC, Topic, frameless};
 use crate::topics::outward::{Content, Labels, OUTWARD, Outlet, OutwardType, Unfit, now, numbers};
+use sinew_runtime::service::tell;
 
 /// Time between two polls of the link, where every message is to be published.
 const LOOK: Duration = Duration::from_millis(1);

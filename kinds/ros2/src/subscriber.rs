@@ -12,9 +12,9 @@ use sinew_spec::plan::Plan;
 
 use self::hearing::Hearing;
 use crate::session::{NOTE, Session};
-use crate::tell;
 use crate::topic::{DEPTH, Delivery, FIELDS, NAMES, PORT, TOPIC, Topic, frameless};
 use crate::topics::inward::{INWARD, InwardType, Wanted};
+use sinew_runtime::service::tell;
 
 /// Time between two polls of the topic: a message may be taken this much late.
 const LOOK: Duration = Duration::from_millis(2);

@@ -9,7 +9,7 @@ use sinew_spec::{Data, Item};
 
 use crate::messages::TriggerResponse;
 use crate::session::{Session, TriggerServer};
-use crate::tell;
+use sinew_runtime::service::tell;
 
 /// A service that the spec offers.
 #[derive(Clone, Debug, PartialEq)]

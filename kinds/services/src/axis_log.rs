@@ -13,7 +13,7 @@ use sinew_robot::messages::AxisFeedback;
 use sinew_runtime::{Service, ServiceEntry, ServiceIo};
 
 use self::file::LogFile;
-use crate::tell;
+use sinew_runtime::service::tell;
 
 const IN: usize = 0;
 

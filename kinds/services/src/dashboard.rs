@@ -45,8 +45,8 @@ use self::hub::{Closing, Hub, Owner};
 use self::protocol::Arm;
 use self::shows::Shows;
 use crate::hosts::Hosts;
-use crate::messages::Picture;
-use crate::tell;
+use sinew_pictures::messages::Picture;
+use sinew_runtime::service::tell;
 
 const IMAGE: usize = 0;
 const COMMAND: usize = 1;

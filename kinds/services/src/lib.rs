@@ -3,24 +3,19 @@
 //! dependencies: web server, file formats, pictures.
 
 pub mod axis_log;
-pub mod camera;
 pub mod dashboard;
 mod hosts;
-pub mod messages;
 pub mod monitor;
-pub mod picture;
 pub mod player;
 pub mod recorder;
 mod server;
-
-use std::io::{Write, stdout};
 
 use sinew_runtime::ServiceEntry;
 
 /// Every kind, one row each.
 pub const SERVICES: &[ServiceEntry] = &[
     axis_log::NODE,
-    camera::NODE,
+    sinew_pictures::camera::NODE,
     dashboard::NODE,
     recorder::NODE,
     monitor::NODE,
@@ -30,9 +25,3 @@ pub const SERVICES: &[ServiceEntry] = &[
     player::audio_sink::NODE,
     player::video_sink::NODE,
 ];
-
-/// Prints a line, which becomes an event of the run.
-fn tell(line: &str) {
-    // If nothing reads the output any more, the line can be lost.
-    let _ = writeln!(stdout(), "{line}");
-}

@@ -28,7 +28,7 @@ use self::look::Look;
 use self::rules::{Rule, Watched, Wrong};
 use self::server::{Net, Page};
 use self::webhook::{AllTold, Webhook};
-use crate::tell;
+use sinew_runtime::service::tell;
 
 /// Most rules of one monitor, because each is checked in every cycle.
 const RULES_MAX: usize = 64;

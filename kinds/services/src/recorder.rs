@@ -30,7 +30,7 @@ use self::gather::Gather;
 use self::opening::opening;
 use self::told::{Beside, Row};
 use self::writer::{Parts, Rotation, SLOW, Writer};
-use crate::tell;
+use sinew_runtime::service::tell;
 
 /// Interval between two polls of the core.
 const LOOK: Duration = Duration::from_millis(20);

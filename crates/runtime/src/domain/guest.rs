@@ -18,9 +18,10 @@ use sinew_spec::guest::{node_rows, rows};
 use sinew_spec::plan::{Guest, ServiceDomain as Domain};
 
 use super::service::{counters, keep_away_from_core};
-use super::{Process, at_start, is_orphan, say, system};
+use super::{Process, at_start, is_orphan, system};
 use crate::confine::kill_strays;
 use crate::inject;
+use crate::service::tell;
 
 /// How often it looks at the guest, whether or not a bell rings.
 const LOOK: Duration = Duration::from_millis(20);
@@ -52,7 +53,7 @@ pub(super) fn run(process: &Process<'_>, domain: &Domain, guest: &Guest) -> Resu
         bells: bells(process).map_err(system("cannot open the doorbells of the guest"))?,
     };
     let keeper = Keeper::start(setup).map_err(system("cannot start the guest"))?;
-    say(format_args!("life {}, emulated by process {}", keeper.epoch(), keeper.process()));
+    tell(format_args!("life {}, emulated by process {}", keeper.epoch(), keeper.process()));
     let ended = Agent { process, keeper, nodes: watched, ordered: Order::Wait, say_ns: 0 }.serve();
     kill_strays(&process.launch.marker);
     ended
@@ -83,7 +84,7 @@ impl Agent<'_> {
         loop {
             self.pass_on_order();
             self.keeper.wait(LOOK);
-            let progress = self.keeper.look(&mut |line| say(format_args!("{line}")));
+            let progress = self.keeper.look(&mut |line| tell(format_args!("{line}")));
             self.nodes.iter_mut().for_each(|node| node.look(&self.keeper));
             if now_ns() >= self.say_ns {
                 self.say_ns = now_ns() + SAY_NS;
@@ -196,7 +197,7 @@ impl Watched {
         self.seen = now;
         if let Some((signal, _)) = self.signal.take_if(|(_, cycle)| u64::from(now.cycles) >= *cycle)
         {
-            say(format_args!("injected by a drill: signal {signal:?} to the emulator"));
+            tell(format_args!("injected by a drill: signal {signal:?} to the emulator"));
             keeper.signal(signal);
         }
     }
@@ -216,7 +217,7 @@ impl Watched {
             ));
         }
         if !parts.is_empty() {
-            say(format_args!("{}: {}", self.name, parts.join(", ")));
+            tell(format_args!("{}: {}", self.name, parts.join(", ")));
         }
         self.said = now;
     }

@@ -31,9 +31,10 @@ use sinew_link::counter;
 use sinew_spec::plan::{Link, Plan, PoolSize, Release, Role, ServiceDomain as Domain, Thread};
 
 use super::injected::{self, Injections};
-use super::{Process, await_end, await_order, say, system, wake_with_parents_end};
+use super::{Process, await_end, await_order, system, wake_with_parents_end};
 use crate::confine::kill_strays;
 use crate::profile::Profiler;
+use crate::service::tell;
 use crate::service::{Input, Output, Service, ServiceIo};
 use crate::watch::{Shown, Watch};
 
@@ -250,7 +251,7 @@ pub(super) fn keep_away_from_core(process: &Process<'_>, domain: &Domain) {
     let pinned = domain.cpus.as_deref().map(|cpus| (cpus, run_on(cpus)));
     if let Some((cpus, Err(error))) = &pinned {
         // What it has instead, and what to do, is shown when the affinity is read back.
-        say(format_args!("cannot run on the CPUs {cpus:?} that its spec names: {error}"));
+        tell(format_args!("cannot run on the CPUs {cpus:?} that its spec names: {error}"));
     }
     if !matches!(pinned, Some((_, Ok(())))) {
         let cpus = cpus_beside_core(process.plan, &process.launch.spec.machine.cpus);

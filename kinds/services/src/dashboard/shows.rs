@@ -19,8 +19,8 @@ use super::hub::{Hub, Wish};
 use super::protocol::{CycleCosts, Hello, StopTimes, Text};
 use super::scopes::Scopes;
 use super::{COMMAND, IMAGE};
-use crate::messages;
-use crate::picture::{PictureView, jpeg, read_head};
+use sinew_pictures::messages;
+use sinew_pictures::picture::{PictureView, jpeg, read_head};
 
 /// Interval between two polls of the status; figures are sent with it.
 const STATUS_NS: u64 = 500_000_000;

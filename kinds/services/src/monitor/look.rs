@@ -21,7 +21,7 @@ use super::figures::{Cycle, CycleFigures, Gauges, Labels, Standing, counters, ga
 use super::rules::{At, Change, News, Rule, Watched};
 use super::server::held;
 use super::webhook::Outbox;
-use crate::tell;
+use sinew_runtime::service::tell;
 
 /// Everything that is kept from one poll to the next.
 pub(super) struct Look<'a> {

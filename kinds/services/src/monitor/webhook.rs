@@ -20,7 +20,7 @@ use tokio::sync::mpsc::{Receiver, Sender};
 use tokio::time::{sleep, timeout};
 
 use super::figures::Labels;
-use crate::tell;
+use sinew_runtime::service::tell;
 
 /// Most messages that wait; if it is full, the newest is dropped and counted.
 const WAITING_MAX: usize = 64;

@@ -7,7 +7,7 @@ use sinew_core::catalogue::{Kind, Port, RunsIn};
 use sinew_core::{Fault, Message, Parameters};
 use sinew_runtime::{Service, ServiceEntry};
 
-use crate::messages::{Packet, SoundBlock};
+use sinew_pictures::messages::{Packet, SoundBlock};
 
 /// What the compiler knows of the kind.
 pub const INFO: Kind = Kind {

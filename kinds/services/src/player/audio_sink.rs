@@ -13,8 +13,8 @@ use super::complaint::Complaint;
 use super::metronome::Metronome;
 use super::orders;
 use super::sound::{Output, Sound};
-use crate::messages::{PlayClock, PlayOrder, SoundBlock};
-use crate::tell;
+use sinew_pictures::messages::{PlayClock, PlayOrder, SoundBlock};
+use sinew_runtime::service::tell;
 
 const IN: usize = 0;
 const ORDERS: usize = 1;

@@ -2,7 +2,7 @@
 
 use sinew_media::PlayState;
 
-use crate::messages::PlayClock;
+use sinew_pictures::messages::PlayClock;
 
 /// A clock that was read; it continues by itself until the next one is read.
 #[derive(Clone, Copy, Debug, PartialEq)]

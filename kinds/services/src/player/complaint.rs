@@ -2,7 +2,7 @@
 
 use sinew_core::clock::now_ns;
 
-use crate::tell;
+use sinew_runtime::service::tell;
 
 /// Interval between two reports, ns.
 const TELL_NS: u64 = 10_000_000_000;

@@ -11,7 +11,7 @@ use sinew_core::catalogue::{Kind, Parameter, ParameterType, Port, RunsIn};
 use sinew_core::{Fault, Message, Parameters};
 use sinew_runtime::{Service, ServiceEntry};
 
-use crate::messages::{Packet, PlayClock, PlayOrder};
+use sinew_pictures::messages::{Packet, PlayClock, PlayOrder};
 
 /// What the compiler knows of the kind.
 pub const INFO: Kind = Kind {

@@ -4,7 +4,7 @@ use sinew_core::Fault;
 use sinew_media::Order;
 use sinew_runtime::ServiceIo;
 
-use crate::messages::PlayOrder;
+use sinew_pictures::messages::PlayOrder;
 
 /// An order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

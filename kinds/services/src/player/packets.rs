@@ -5,8 +5,8 @@ use sinew_ffmpeg::StreamSetup;
 use sinew_media::PacketHead;
 use sinew_runtime::ServiceIo;
 
-use crate::messages::Packet;
-use crate::picture::read_head;
+use sinew_pictures::messages::Packet;
+use sinew_pictures::picture::read_head;
 
 /// A packet, copied out of its link: FFmpeg needs zeros after it, and a peer could change it.
 pub(crate) struct Received {

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 
 use sinew_media::{CHANNELS, Order, PlayState, RATE_HZ};
 
-use crate::messages::PlayClock;
+use sinew_pictures::messages::PlayClock;
 
 /// Where samples are heard.
 pub(crate) trait Output {

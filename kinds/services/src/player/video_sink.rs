@@ -16,7 +16,7 @@ use sinew_runtime::{Service, ServiceEntry, ServiceIo};
 use self::outputs::Outputs;
 use self::screen::Screen;
 use crate::hosts::Hosts;
-use crate::messages::{Picture, PlayClock, PlayOrder};
+use sinew_pictures::messages::{Picture, PlayClock, PlayOrder};
 
 /// What the compiler knows of the kind.
 pub const INFO: Kind = Kind {

@@ -15,7 +15,7 @@ use sinew_recording::writer::{Opening, PartWriter};
 
 use super::folder::Folder;
 use super::gather::{Batch, join};
-use crate::tell;
+use sinew_runtime::service::tell;
 
 /// Batches that may wait for the disk, of a megabyte or half a second each; further ones are
 /// dropped and counted.

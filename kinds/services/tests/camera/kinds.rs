@@ -7,14 +7,14 @@ use std::time::Duration;
 use sinew_core::catalogue::{Kind, Port, RunsIn};
 use sinew_core::{Cycle, Fault, Io, Message, Node, NodeEntry, Parameters, fault};
 use sinew_media::PictureHead;
+use sinew_pictures::camera::image::{HEIGHT, PixelRow, ROW_LEN};
+use sinew_pictures::camera::source::{FrameSource, Shot};
+use sinew_pictures::camera::{Camera, INFO};
+use sinew_pictures::messages;
+use sinew_pictures::picture::{PictureView, read_head};
 use sinew_robot::messages::{AxisFeedback, FEEDBACK_VALID};
 use sinew_runtime::ServiceEntry;
 use sinew_runtime::{Service, ServiceIo};
-use sinew_services::camera::image::{HEIGHT, PixelRow, ROW_LEN};
-use sinew_services::camera::source::{FrameSource, Shot};
-use sinew_services::camera::{Camera, INFO};
-use sinew_services::messages;
-use sinew_services::picture::{PictureView, read_head};
 
 /// Frames after which the camera is unplugged.
 const PULLED_AFTER: u64 = 8;

@@ -4,8 +4,8 @@ pub(crate) mod kinds;
 
 use rustix::process::Signal;
 use sinew_control::status::EventKind;
-use sinew_services::camera::image::{POINTS_LEN, head};
-use sinew_services::picture::{PictureView, jpeg};
+use sinew_pictures::camera::image::{POINTS_LEN, head};
+use sinew_pictures::picture::{PictureView, jpeg};
 
 use crate::Test;
 use crate::stage::{Stage, arm, owned, plan};
@@ -99,7 +99,7 @@ const FILM: u64 = 40;
 fn shown_from_a_file() {
     let picture = |number: u64| {
         let points = vec![number as u8 * 6; POINTS_LEN];
-        jpeg::encode(&PictureView::new(head(number, 0), &points[..]).expect("a frame's"), 80)
+        jpeg::encode(&PictureView::new(head(number, 0), &points).expect("a frame's"), 80)
     };
     let file = std::env::temp_dir().join(format!("sinew-film-{}.mjpeg", std::process::id()));
     std::fs::write(&file, (0..FILM).flat_map(picture).collect::<Vec<u8>>()).expect("a folder");

@@ -5,12 +5,12 @@ use std::time::Duration;
 use sinew_core::catalogue::{Kind, Parameter, ParameterType, Port, RunsIn, Signal};
 use sinew_core::clock::now_ns;
 use sinew_core::{Cycle, Fault, Fresh, Io, Message, Node, NodeEntry, Parameters};
+use sinew_pictures::camera::image::{HEIGHT, PixelRow, ROW_LEN, head, write_row};
+use sinew_pictures::messages::Picture;
+use sinew_pictures::picture::write_head;
 use sinew_robot::messages::PlannerCommand;
 use sinew_runtime::ServiceEntry;
 use sinew_runtime::{Service, ServiceIo};
-use sinew_services::camera::image::{HEIGHT, PixelRow, ROW_LEN, head, write_row};
-use sinew_services::messages::Picture;
-use sinew_services::picture::write_head;
 
 /// Cycles of a stop after which the probe's brakes are closed, and it is at rest.
 const REST_CYCLES: u32 = 5;

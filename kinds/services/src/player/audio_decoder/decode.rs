@@ -8,10 +8,10 @@ use sinew_media::{BLOCK_FRAMES_MAX, BlockHead, CHANNELS, PacketHead, RATE_HZ, fl
 use sinew_runtime::{Service, ServiceIo};
 use zerocopy::IntoBytes;
 
-use crate::messages::SoundBlock;
-use crate::picture::write_head;
 use crate::player::complaint::Complaint;
 use crate::player::packets::{self, Received};
+use sinew_pictures::messages::SoundBlock;
+use sinew_pictures::picture::write_head;
 
 const IN: usize = 0;
 const OUT: usize = 1;

@@ -14,12 +14,12 @@ use sinew_runtime::{Service, ServiceIo};
 
 use super::backlog::{Backlog, Waiting};
 use super::reader::{FilmInfo, FilmReader, Said, open};
-use crate::messages::{Packet, PlayClock};
-use crate::picture::write_head;
 use crate::player::clock::Clock;
 use crate::player::complaint::Complaint;
 use crate::player::orders;
-use crate::tell;
+use sinew_pictures::messages::{Packet, PlayClock};
+use sinew_pictures::picture::write_head;
+use sinew_runtime::service::tell;
 
 const ORDERS: usize = 0;
 const CLOCK: usize = 1;

@@ -4,7 +4,7 @@ use sinew_media::PlayState;
 use zerocopy::FromZeros;
 
 use super::*;
-use crate::messages::PlayClock;
+use sinew_pictures::messages::PlayClock;
 
 const FRAME_NS: u64 = 40_000_000;
 

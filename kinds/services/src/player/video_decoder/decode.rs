@@ -8,11 +8,11 @@ use sinew_ffmpeg::{FilmRefused, PictureDecoder, Skip, StreamSetup};
 use sinew_media::{PacketHead, flag};
 use sinew_runtime::{Service, ServiceIo};
 
-use crate::messages::{Picture, PlayClock};
-use crate::picture::write_head;
 use crate::player::clock::Clock;
 use crate::player::complaint::Complaint;
 use crate::player::packets::{self, Received};
+use sinew_pictures::messages::{Picture, PlayClock};
+use sinew_pictures::picture::write_head;
 
 const IN: usize = 0;
 const CLOCK: usize = 1;

@@ -10,10 +10,10 @@ use sinew_core::{Fault, fault};
 use sinew_media::PictureHead;
 
 use crate::hosts::Hosts;
-use crate::picture::{PictureView, Points, jpeg};
 use crate::player::presenter::{Showing, Tally};
 use crate::player::watchers::Watchers;
-use crate::tell;
+use sinew_pictures::picture::{PictureView, Points, jpeg};
+use sinew_runtime::service::tell;
 
 /// Columns of the log. Times in ns; `shown` is monotonic, `difference` is empty while no sound is
 /// heard.
@@ -93,7 +93,7 @@ impl Outputs {
     ///
     /// # Errors
     /// The head is not valid.
-    pub(super) fn encode(&self, head: &PictureHead, points: &impl Points) -> Result<Bytes, Fault> {
+    pub(super) fn encode(&self, head: &PictureHead, points: &dyn Points) -> Result<Bytes, Fault> {
         let picture = PictureView::new(*head, points).map_err(|bad| fault!("{bad}"))?;
         Ok(jpeg::encode(&picture, self.quality).into())
     }

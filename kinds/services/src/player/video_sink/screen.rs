@@ -11,12 +11,12 @@ use sinew_runtime::ServiceIo;
 use super::outputs::Outputs;
 use super::shown::{Figures, Moment, State};
 use super::window::{Window, candidate};
-use crate::messages::{Picture, PlayClock, PlayOrder};
 use crate::player::clock::Clock;
 use crate::player::complaint::Complaint;
 use crate::player::orders::Wanted;
 use crate::player::presenter::{Fate, Presenter};
-use crate::tell;
+use sinew_pictures::messages::{Picture, PlayClock, PlayOrder};
+use sinew_runtime::service::tell;
 
 const IN: usize = 0;
 const CLOCK: usize = 1;

@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use jpeg_encoder::{Encoder, ImageBuffer, JpegColorType, SamplingFactor, rgb_to_ycbcr};
 use sinew_media::PixelFormat;
 
-use super::{PictureView, Points};
+use super::PictureView;
 
 /// First size of the buffer for a JPEG: more than the arm's picture needs at quality 80.
 const LEN: usize = 64 * 1024;
@@ -18,7 +18,7 @@ const NO_COLOUR: u8 = 128;
 /// [`PixelFormat::Nothing`] has no bytes.
 ///
 /// Allocates; takes some 1.5 ms of one core for the picture of the arm.
-pub fn encode<P: Points + ?Sized>(picture: &PictureView<'_, P>, quality: u8) -> Vec<u8> {
+pub fn encode(picture: &PictureView<'_>, quality: u8) -> Vec<u8> {
     if picture.format() == PixelFormat::Nothing {
         return vec![];
     }
@@ -30,13 +30,13 @@ pub fn encode<P: Points + ?Sized>(picture: &PictureView<'_, P>, quality: u8) -> 
     jpeg
 }
 
-struct Source<'a, P: ?Sized> {
-    picture: &'a PictureView<'a, P>,
+struct Source<'a> {
+    picture: &'a PictureView<'a>,
     /// One row at a time.
     row: RefCell<Vec<u8>>,
 }
 
-impl<P: Points + ?Sized> ImageBuffer for Source<'_, P> {
+impl ImageBuffer for Source<'_> {
     fn get_jpeg_color_type(&self) -> JpegColorType {
         JpegColorType::Ycbcr
     }
@@ -129,7 +129,7 @@ mod tests {
         sides.packed(format).expect("it fits")
     }
 
-    fn encoded(head: PictureHead, points: &[u8], quality: u8) -> Vec<u8> {
+    fn encoded(head: PictureHead, points: &Vec<u8>, quality: u8) -> Vec<u8> {
         encode(&PictureView::new(head, points).expect("a good head"), quality)
     }
 

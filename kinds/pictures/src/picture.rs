@@ -32,7 +32,7 @@ impl Points for Ahead<'_> {
 }
 
 /// Points in memory.
-impl Points for [u8] {
+impl Points for Vec<u8> {
     fn read(&self, offset: usize, into: &mut [u8]) {
         into.copy_from_slice(&self[offset..][..into.len()]);
     }
@@ -53,18 +53,18 @@ pub fn write_head(message: &mut Claim<'_>, head: &(impl IntoBytes + zerocopy::Im
 }
 
 /// A picture whose head was checked, so that every row is among its points.
-pub struct PictureView<'a, P: ?Sized> {
+pub struct PictureView<'a> {
     head: PictureHead,
     format: PixelFormat,
-    points: &'a P,
+    points: &'a dyn Points,
 }
 
-impl<'a, P: Points + ?Sized> PictureView<'a, P> {
+impl<'a> PictureView<'a> {
     /// A picture of these points.
     ///
     /// # Errors
     /// The head has values that are not possible.
-    pub fn new(head: PictureHead, points: &'a P) -> Result<PictureView<'a, P>, BadHead> {
+    pub fn new(head: PictureHead, points: &'a dyn Points) -> Result<PictureView<'a>, BadHead> {
         Ok(PictureView { format: head.check()?, head, points })
     }
 

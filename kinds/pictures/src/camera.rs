@@ -26,7 +26,7 @@ use self::synthetic::Synthetic;
 use self::v4l2::V4l2;
 use crate::messages::Picture;
 use crate::picture::write_head;
-use crate::tell;
+use sinew_runtime::service::tell;
 
 const POSE: usize = 0;
 const OUT: usize = 1;

@@ -1,5 +1,5 @@
 //! Writes a frame of the synthetic camera as a JPEG and measures its cost:
-//! `cargo run --release -p sinew-services --example frame -- out.jpg [frames [J1 ... J6]]`, in
+//! `cargo run --release -p sinew-pictures --example frame -- out.jpg [frames [J1 ... J6]]`, in
 //! degrees; without joints the arm swings.
 
 #![expect(clippy::print_stdout, reason = "an example says what it measured")]
@@ -7,10 +7,10 @@
 use std::path::Path;
 use std::time::Instant;
 
-use sinew_services::camera::image::{POINTS_LEN, ROW_LEN, head};
-use sinew_services::camera::source::{FrameSource, Shot};
-use sinew_services::camera::synthetic::Synthetic;
-use sinew_services::picture::{PictureView, jpeg};
+use sinew_pictures::camera::image::{POINTS_LEN, ROW_LEN, head};
+use sinew_pictures::camera::source::{FrameSource, Shot};
+use sinew_pictures::camera::synthetic::Synthetic;
+use sinew_pictures::picture::{PictureView, jpeg};
 
 /// Between two frames, ns.
 const PERIOD_NS: u64 = 33_333_333;
@@ -41,7 +41,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         camera.frame(&shot, put).map_err(|fault| fault.text().to_owned())?;
     }
     let frame_ms = begun.elapsed().as_secs_f64() * 1e3 / frames.max(1) as f64;
-    let picture = PictureView::new(head(frames, 0), points.as_slice()).map_err(|bad| bad.0)?;
+    let picture = PictureView::new(head(frames, 0), &points).map_err(|bad| bad.0)?;
     let begun = Instant::now();
     let mut bytes = Vec::new();
     for _ in 0..ENCODED {

@@ -12,7 +12,7 @@ use crate::picture::jpeg::encode;
 /// A picture of one colour.
 fn picture(code: u8) -> Vec<u8> {
     let points = vec![code; POINTS_LEN];
-    encode(&PictureView::new(head(1, 0), &points[..]).expect("a frame's"), 90)
+    encode(&PictureView::new(head(1, 0), &points).expect("a frame's"), 90)
 }
 
 /// A file with these bytes, whose name ends like this.
