@@ -7,10 +7,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use sinew_core::{Cause, Fault};
-use sinew_flow::{Error, Local, StopSignal};
+use sinew_flow::{Error, StopSignal};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{spawn_local, yield_now};
 use tokio::time::sleep;
+use tokio_rustls::server::TlsStream;
+use tokio_util::either::Either;
 
 use super::connection::{Wire, serve, serve_upgraded, unless_ended};
 use super::life::{Life, ROUND, Round, Seat, Verdict};
@@ -138,12 +140,16 @@ impl Worker {
         let wire = Wire::new(stream, Rc::clone(&life), Rc::clone(&self.round), watches);
         spawn_local(async move {
             let worker = &place.worker;
-            let upgraded = match &worker.options.tls {
-                None => serve(worker, &life, address, wire).await,
+            // One type for both, so that the code that serves them is compiled once.
+            let wire = match &worker.options.tls {
+                None => Either::Left(wire),
                 // Boxed, so that a connection without TLS has no room for it.
-                Some(tls) => Box::pin(secure(worker, &life, address, tls, wire)).await,
+                Some(tls) => match Box::pin(secure(worker, &life, tls, wire)).await {
+                    Some(wire) => Either::Right(wire),
+                    None => return,
+                },
             };
-            if let Some(goes_on) = upgraded {
+            if let Some(goes_on) = serve(worker, &life, address, wire).await {
                 // In a future of its own, without the room that HTTP needs: such a connection may
                 // be idle for days.
                 spawn_local(async move { serve_upgraded(&place.worker, &life, goes_on).await });
@@ -188,20 +194,16 @@ impl Worker {
     }
 }
 
-/// Does the TLS handshake, and serves the connection.
+/// Does the TLS handshake. A client that speaks no TLS was told so by an alert.
 async fn secure(
-    worker: &Rc<Worker>,
-    life: &Rc<Life>,
-    address: SocketAddr,
+    worker: &Worker,
+    life: &Life,
     tls: &Tls,
     wire: Wire,
-) -> Option<Local<'static, ()>> {
-    // A client that speaks no TLS was told so by an alert.
-    let Some(Ok(wire)) = unless_ended(worker, life, tls.acceptor.accept(wire)).await else {
-        return None;
-    };
+) -> Option<Box<TlsStream<Wire>>> {
+    let wire = unless_ended(worker, life, tls.acceptor.accept(wire)).await?.ok()?;
     life.rest(worker.now());
-    serve(worker, life, address, wire).await
+    Some(Box::new(wire))
 }
 
 /// A connection's place among those of its worker.
