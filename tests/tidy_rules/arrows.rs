@@ -270,10 +270,7 @@ pub(crate) const FLOORS: &[(&str, &[&[&str]])] = &[
     ),
     (
         "kinds/services/src",
-        &[
-            &["axis_log", "hosts", "monitor", "recorder", "server"],
-            &["dashboard", "player"],
-        ],
+        &[&["axis_log", "hosts", "monitor", "recorder", "server"], &["dashboard", "player"]],
     ),
     (
         "kinds/zenoh/src",

@@ -16,6 +16,7 @@ use sinew_core::clock::now_ns;
 use sinew_core::{Fault, Message, Parameters, fault};
 use sinew_robot::arm::{HOME_DEG, joints_rad};
 use sinew_robot::messages::{AxisFeedback, FEEDBACK_VALID};
+use sinew_runtime::service::tell;
 use sinew_runtime::{Service, ServiceEntry, ServiceIo};
 
 use self::film::Film;
@@ -26,7 +27,6 @@ use self::synthetic::Synthetic;
 use self::v4l2::V4l2;
 use crate::messages::Picture;
 use crate::picture::write_head;
-use sinew_runtime::service::tell;
 
 const POSE: usize = 0;
 const OUT: usize = 1;

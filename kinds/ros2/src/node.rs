@@ -11,6 +11,7 @@ use sinew_core::catalogue::{
     ANY_MESSAGE, Kind, MessageType, Parameter, ParameterType, Port, RunsIn,
 };
 use sinew_core::{Fault, Parameters, Refusal, fault};
+use sinew_runtime::service::tell;
 use sinew_runtime::{Service, ServiceEntry, ServiceIo};
 use sinew_spec::plan::Plan;
 
@@ -22,7 +23,6 @@ use crate::settings::{DOMAIN_MAX, KIND, MIDDLEWARE, Settings};
 use crate::topics::outward::now;
 use crate::transforms::{publish, transforms};
 use crate::triggers::{Offered, Trigger, triggers};
-use sinew_runtime::service::tell;
 
 use crate::in_one;
 

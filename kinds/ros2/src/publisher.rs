@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use sinew_core::catalogue::{ANY_MESSAGE, Kind, Parameter, ParameterType, Port, RunsIn};
 use sinew_core::{Fault, Parameters, Refusal, fault};
+use sinew_runtime::service::tell;
 use sinew_runtime::{Service, ServiceEntry, ServiceIo};
 use sinew_spec::plan::Plan;
 
@@ -13,7 +14,6 @@ use crate::picture::{self, image};
 use crate::session::{NOTE, Session};
 use crate::topic::{DEPTH, Delivery, FIELDS, NAMES, PORT, TOPIC, Topic, frameless};
 use crate::topics::outward::{Content, Labels, OUTWARD, Outlet, OutwardType, Unfit, now, numbers};
-use sinew_runtime::service::tell;
 
 /// Time between two polls of the link, where every message is to be published.
 const LOOK: Duration = Duration::from_millis(1);

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use sinew_core::catalogue::{ANY_MESSAGE, Kind, Parameter, ParameterType, Port, RunsIn};
 use sinew_core::{Fault, Parameters, Refusal, fault};
+use sinew_runtime::service::tell;
 use sinew_runtime::{Service, ServiceEntry, ServiceIo};
 use sinew_spec::plan::Plan;
 
@@ -14,7 +15,6 @@ use self::hearing::Hearing;
 use crate::session::{NOTE, Session};
 use crate::topic::{DEPTH, Delivery, FIELDS, NAMES, PORT, TOPIC, Topic, frameless};
 use crate::topics::inward::{INWARD, InwardType, Wanted};
-use sinew_runtime::service::tell;
 
 /// Time between two polls of the topic: a message may be taken this much late.
 const LOOK: Duration = Duration::from_millis(2);

@@ -3,13 +3,13 @@
 
 use sinew_control::Request;
 use sinew_core::{Fault, Refusal};
+use sinew_runtime::service::tell;
 use sinew_runtime::watch::Watch;
 use sinew_spec::plan::Plan;
 use sinew_spec::{Data, Item};
 
 use crate::messages::TriggerResponse;
 use crate::session::{Session, TriggerServer};
-use sinew_runtime::service::tell;
 
 /// A service that the spec offers.
 #[derive(Clone, Debug, PartialEq)]

@@ -10,10 +10,10 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use sinew_core::catalogue::{Kind, Parameter, ParameterType, Port, RunsIn};
 use sinew_core::{Fault, Message, Parameters};
 use sinew_robot::messages::AxisFeedback;
+use sinew_runtime::service::tell;
 use sinew_runtime::{Service, ServiceEntry, ServiceIo};
 
 use self::file::LogFile;
-use sinew_runtime::service::tell;
 
 const IN: usize = 0;
 

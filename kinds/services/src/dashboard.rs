@@ -37,7 +37,9 @@ use sinew_control::status::Phase;
 use sinew_core::catalogue::{Kind, Parameter, ParameterType, Port, RunsIn};
 use sinew_core::clock::now_ns;
 use sinew_core::{Fault, Message, Parameters, fault};
+use sinew_pictures::messages::Picture;
 use sinew_robot::messages::PlannerCommand;
+use sinew_runtime::service::tell;
 use sinew_runtime::watch::Watch;
 use sinew_runtime::{Service, ServiceEntry, ServiceIo};
 
@@ -45,8 +47,6 @@ use self::hub::{Closing, Hub, Owner};
 use self::protocol::Arm;
 use self::shows::Shows;
 use crate::hosts::Hosts;
-use sinew_pictures::messages::Picture;
-use sinew_runtime::service::tell;
 
 const IMAGE: usize = 0;
 const COMMAND: usize = 1;

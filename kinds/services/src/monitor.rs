@@ -20,6 +20,7 @@ use sinew_control::Request;
 use sinew_core::catalogue::{Kind, Parameter, ParameterType, RunsIn};
 use sinew_core::clock::now_ns;
 use sinew_core::{Fault, Parameters, Refusal, fault};
+use sinew_runtime::service::tell;
 use sinew_runtime::{Service, ServiceEntry, ServiceIo};
 use sinew_spec::plan::Plan;
 
@@ -28,7 +29,6 @@ use self::look::Look;
 use self::rules::{Rule, Watched, Wrong};
 use self::server::{Net, Page};
 use self::webhook::{AllTold, Webhook};
-use sinew_runtime::service::tell;
 
 /// Most rules of one monitor, because each is checked in every cycle.
 const RULES_MAX: usize = 64;

@@ -21,6 +21,7 @@ use sinew_core::catalogue::{Kind, Parameter, ParameterType, ParameterValue, Runs
 use sinew_core::{Fault, Parameters, Refusal, fault};
 use sinew_recording::cycle::CycleLayout;
 use sinew_recording::topics::cycle_topic;
+use sinew_runtime::service::tell;
 use sinew_runtime::{Service, ServiceEntry, ServiceIo, Watch};
 use sinew_spec::plan::{Node, Plan};
 
@@ -30,7 +31,6 @@ use self::gather::Gather;
 use self::opening::opening;
 use self::told::{Beside, Row};
 use self::writer::{Parts, Rotation, SLOW, Writer};
-use sinew_runtime::service::tell;
 
 /// Interval between two polls of the core.
 const LOOK: Duration = Duration::from_millis(20);

@@ -137,7 +137,7 @@ const NOTES: [&str; 5] = [
     "park: both sides sleep at once when there is no message, on one CPU and on two: so both do \
      the same, except for the CPU of the other side. On one CPU the kernel only switches; on two \
      it must also wake a sleeping CPU",
-    "spin_then_park, the default of graphs: both sides poll for a while first; on two CPUs only",
+    "spin_then_park: both sides poll for a while first; on two CPUs only",
     "only one message is on its way at a time, so nothing overlaps: a second CPU cannot work in \
      parallel",
     PAPER,

@@ -9,8 +9,8 @@ use super::PictureView;
 
 /// First size of the buffer for a JPEG: more than the arm's picture needs at quality 80.
 const LEN: usize = 64 * 1024;
-/// Points whose colours are converted at once; the compiler vectorises this.
-const CONVERTED: usize = 16;
+/// Points whose colours are converted at once. The compiler vectorises a loop of known length.
+const CONVERTED: usize = 64;
 /// No colour difference: grey.
 const NO_COLOUR: u8 = 128;
 
@@ -74,19 +74,26 @@ impl ImageBuffer for Source<'_> {
 
 /// Converts red, green and blue to luma and colour differences.
 fn convert(row: &[u8], buffers: &mut [Vec<u8>; 4]) {
-    let (whole, rest) = row.as_chunks::<{ 3 * CONVERTED }>();
-    let mut points = |points: &[u8]| {
-        let mut planes = [[0; CONVERTED]; 3];
-        for (at, point) in points.as_chunks::<3>().0.iter().enumerate() {
-            let (luma, blue, red) = rgb_to_ycbcr(point[0], point[1], point[2]);
-            (planes[0][at], planes[1][at], planes[2][at]) = (luma, blue, red);
-        }
+    let (whole, rest) = row.as_chunks::<3>().0.as_chunks::<CONVERTED>();
+    let mut last = [[0; 3]; CONVERTED];
+    last[..rest.len()].copy_from_slice(rest);
+    let mut append = |points: &[[u8; 3]; CONVERTED], len: usize| {
+        let planes = converted(points);
         for (buffer, plane) in buffers.iter_mut().zip(&planes) {
-            buffer.extend_from_slice(&plane[..points.len() / 3]);
+            buffer.extend_from_slice(&plane[..len]);
         }
     };
-    whole.iter().for_each(|points_of_row| points(points_of_row));
-    points(rest);
+    whole.iter().for_each(|points| append(points, CONVERTED));
+    append(&last, rest.len());
+}
+
+/// Luma, and the differences of blue and red.
+fn converted(points: &[[u8; 3]; CONVERTED]) -> [[u8; CONVERTED]; 3] {
+    let mut planes = [[0; CONVERTED]; 3];
+    for (at, &[red, green, blue]) in points.iter().enumerate() {
+        (planes[0][at], planes[1][at], planes[2][at]) = rgb_to_ycbcr(red, green, blue);
+    }
+    planes
 }
 
 /// Samples of video as samples of JPEG: luma from 16 to 235 as 0 to 255 (ITU-R BT.601, JFIF).

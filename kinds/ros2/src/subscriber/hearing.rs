@@ -7,12 +7,12 @@ use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use ros2_client::{Gid, ROSTime};
 use sinew_core::Fault;
+use sinew_runtime::service::tell;
 
 use self::quickest::Quickest;
 use crate::fields::Mapping;
 use crate::session::{Foreign, Origin};
 use crate::topics::inward::{Heard, Intake, InwardType, Refused, Taken, Wanted, write};
-use sinew_runtime::service::tell;
 
 /// Most messages taken in one poll. DDS keeps twice 64 of a topic for one reader, and over Zenoh
 /// `depth` wait, so a poll comes to its end. What a flood brings beyond that is lost there, and

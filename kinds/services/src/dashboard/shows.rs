@@ -7,6 +7,8 @@ use sinew_control::status::{Phase, Status};
 use sinew_control::{Answer, Request, Tunable};
 use sinew_core::clock::now_ns;
 use sinew_core::{Fault, fault};
+use sinew_pictures::messages;
+use sinew_pictures::picture::{PictureView, jpeg, read_head};
 use sinew_robot::messages::PlannerCommand;
 use sinew_runtime::ServiceIo;
 use sinew_runtime::watch::Watch;
@@ -19,8 +21,6 @@ use super::hub::{Hub, Wish};
 use super::protocol::{CycleCosts, Hello, StopTimes, Text};
 use super::scopes::Scopes;
 use super::{COMMAND, IMAGE};
-use sinew_pictures::messages;
-use sinew_pictures::picture::{PictureView, jpeg, read_head};
 
 /// Interval between two polls of the status; figures are sent with it.
 const STATUS_NS: u64 = 500_000_000;

@@ -14,6 +14,7 @@ use sinew_core::clock::now_ns;
 use sinew_core::trace::ThreadId;
 use sinew_core::trace::Totals;
 use sinew_core::{Fault, fault};
+use sinew_runtime::service::tell;
 use sinew_runtime::watch::Watch;
 use sinew_spec::plan::Plan;
 
@@ -21,7 +22,6 @@ use super::figures::{Cycle, CycleFigures, Gauges, Labels, Standing, counters, ga
 use super::rules::{At, Change, News, Rule, Watched};
 use super::server::held;
 use super::webhook::Outbox;
-use sinew_runtime::service::tell;
 
 /// Everything that is kept from one poll to the next.
 pub(super) struct Look<'a> {

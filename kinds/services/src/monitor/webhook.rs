@@ -15,12 +15,12 @@ use hyper::{Method, Request, StatusCode, header};
 use hyper_util::rt::TokioIo;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
+use sinew_runtime::service::tell;
 use tokio::net::TcpStream;
 use tokio::sync::mpsc::{Receiver, Sender};
 use tokio::time::{sleep, timeout};
 
 use super::figures::Labels;
-use sinew_runtime::service::tell;
 
 /// Most messages that wait; if it is full, the newest is dropped and counted.
 const WAITING_MAX: usize = 64;

@@ -7,14 +7,14 @@ use sinew_core::catalogue::{Kind, Parameter, ParameterType, Port, RunsIn};
 use sinew_core::clock::now_ns;
 use sinew_core::{Fault, Message, Parameters, fault};
 use sinew_media::{BlockHead, flag};
+use sinew_pictures::messages::{PlayClock, PlayOrder, SoundBlock};
+use sinew_runtime::service::tell;
 use sinew_runtime::{Service, ServiceEntry, ServiceIo};
 
 use super::complaint::Complaint;
 use super::metronome::Metronome;
 use super::orders;
 use super::sound::{Output, Sound};
-use sinew_pictures::messages::{PlayClock, PlayOrder, SoundBlock};
-use sinew_runtime::service::tell;
 
 const IN: usize = 0;
 const ORDERS: usize = 1;

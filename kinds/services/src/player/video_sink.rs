@@ -11,12 +11,12 @@ use std::path::PathBuf;
 
 use sinew_core::catalogue::{Kind, Parameter, ParameterType, Port, RunsIn};
 use sinew_core::{Fault, Message, Parameters, fault};
+use sinew_pictures::messages::{Picture, PlayClock, PlayOrder};
 use sinew_runtime::{Service, ServiceEntry, ServiceIo};
 
 use self::outputs::Outputs;
 use self::screen::Screen;
 use crate::hosts::Hosts;
-use sinew_pictures::messages::{Picture, PlayClock, PlayOrder};
 
 /// What the compiler knows of the kind.
 pub const INFO: Kind = Kind {

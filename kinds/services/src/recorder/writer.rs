@@ -12,10 +12,10 @@ use sinew_recording::disk::is_full;
 use sinew_recording::format::RecordedGap;
 use sinew_recording::messages::Messages;
 use sinew_recording::writer::{Opening, PartWriter};
+use sinew_runtime::service::tell;
 
 use super::folder::Folder;
 use super::gather::{Batch, join};
-use sinew_runtime::service::tell;
 
 /// Batches that may wait for the disk, of a megabyte or half a second each; further ones are
 /// dropped and counted.

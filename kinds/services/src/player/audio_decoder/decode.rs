@@ -5,13 +5,13 @@ use std::time::Duration;
 use sinew_core::{Fault, fault};
 use sinew_ffmpeg::{FilmRefused, SoundDecoder, StreamSetup};
 use sinew_media::{BLOCK_FRAMES_MAX, BlockHead, CHANNELS, PacketHead, RATE_HZ, flag};
+use sinew_pictures::messages::SoundBlock;
+use sinew_pictures::picture::write_head;
 use sinew_runtime::{Service, ServiceIo};
 use zerocopy::IntoBytes;
 
 use crate::player::complaint::Complaint;
 use crate::player::packets::{self, Received};
-use sinew_pictures::messages::SoundBlock;
-use sinew_pictures::picture::write_head;
 
 const IN: usize = 0;
 const OUT: usize = 1;

@@ -10,6 +10,9 @@ use sinew_core::clock::now_ns;
 use sinew_core::{Fault, Parameters, fault};
 use sinew_ffmpeg::{FilmRefused, FilmSource, StreamSetup};
 use sinew_media::{Order, PACKET_BYTES_MAX, PacketHead, flag};
+use sinew_pictures::messages::{Packet, PlayClock};
+use sinew_pictures::picture::write_head;
+use sinew_runtime::service::tell;
 use sinew_runtime::{Service, ServiceIo};
 
 use super::backlog::{Backlog, Waiting};
@@ -17,9 +20,6 @@ use super::reader::{FilmInfo, FilmReader, Said, open};
 use crate::player::clock::Clock;
 use crate::player::complaint::Complaint;
 use crate::player::orders;
-use sinew_pictures::messages::{Packet, PlayClock};
-use sinew_pictures::picture::write_head;
-use sinew_runtime::service::tell;
 
 const ORDERS: usize = 0;
 const CLOCK: usize = 1;

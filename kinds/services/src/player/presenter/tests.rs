@@ -1,10 +1,10 @@
 //! Films with clocks, without pictures and without waiting.
 
 use sinew_media::PlayState;
+use sinew_pictures::messages::PlayClock;
 use zerocopy::FromZeros;
 
 use super::*;
-use sinew_pictures::messages::PlayClock;
 
 const FRAME_NS: u64 = 40_000_000;
 

@@ -6,13 +6,13 @@ use sinew_core::clock::now_ns;
 use sinew_core::{Fault, fault};
 use sinew_ffmpeg::{FilmRefused, PictureDecoder, Skip, StreamSetup};
 use sinew_media::{PacketHead, flag};
+use sinew_pictures::messages::{Picture, PlayClock};
+use sinew_pictures::picture::write_head;
 use sinew_runtime::{Service, ServiceIo};
 
 use crate::player::clock::Clock;
 use crate::player::complaint::Complaint;
 use crate::player::packets::{self, Received};
-use sinew_pictures::messages::{Picture, PlayClock};
-use sinew_pictures::picture::write_head;
 
 const IN: usize = 0;
 const CLOCK: usize = 1;

@@ -8,12 +8,12 @@ use std::path::Path;
 use axum::body::Bytes;
 use sinew_core::{Fault, fault};
 use sinew_media::PictureHead;
+use sinew_pictures::picture::{PictureView, Points, jpeg};
+use sinew_runtime::service::tell;
 
 use crate::hosts::Hosts;
 use crate::player::presenter::{Showing, Tally};
 use crate::player::watchers::Watchers;
-use sinew_pictures::picture::{PictureView, Points, jpeg};
-use sinew_runtime::service::tell;
 
 /// Columns of the log. Times in ns; `shown` is monotonic, `difference` is empty while no sound is
 /// heard.

@@ -6,7 +6,9 @@ use axum::body::Bytes;
 use sinew_core::Fault;
 use sinew_core::clock::now_ns;
 use sinew_media::{Order, PictureHead, PlayState};
+use sinew_pictures::messages::{Picture, PlayClock, PlayOrder};
 use sinew_runtime::ServiceIo;
+use sinew_runtime::service::tell;
 
 use super::outputs::Outputs;
 use super::shown::{Figures, Moment, State};
@@ -15,8 +17,6 @@ use crate::player::clock::Clock;
 use crate::player::complaint::Complaint;
 use crate::player::orders::Wanted;
 use crate::player::presenter::{Fate, Presenter};
-use sinew_pictures::messages::{Picture, PlayClock, PlayOrder};
-use sinew_runtime::service::tell;
 
 const IN: usize = 0;
 const CLOCK: usize = 1;

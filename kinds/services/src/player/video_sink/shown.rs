@@ -3,10 +3,10 @@
 use serde::Serialize;
 use sinew_figures::Distribution;
 use sinew_media::{PictureHead, PlayState};
+use sinew_pictures::messages::PlayClock;
 
 use crate::player::clock::Clock;
 use crate::player::presenter::{Showing, Tally};
-use sinew_pictures::messages::PlayClock;
 
 /// Figures of all pictures that were shown.
 #[derive(Default)]

@@ -5,11 +5,11 @@ use std::collections::VecDeque;
 
 use sinew_core::Fault;
 use sinew_media::{PictureHead, PixelFormat};
+use sinew_pictures::messages::Picture;
+use sinew_pictures::picture::read_head;
 use sinew_runtime::ServiceIo;
 
 use crate::player::presenter::Candidate;
-use sinew_pictures::messages::Picture;
-use sinew_pictures::picture::read_head;
 
 /// Largest position that a film can have: 146 years.
 const POSITION_NS_MAX: u64 = 1 << 62;
