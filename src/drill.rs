@@ -1,7 +1,7 @@
 //! `sinew drill`: makes every fault happen that a graph must survive, one run for each, and
 //! measures how soon the machine was safe.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, value_parser};
@@ -14,6 +14,7 @@ use sinew_lab::harness::process::FarSide;
 use sinew_lab::rounds::Session;
 use sinew_lab::scenario;
 use sinew_runtime::{Kinds, run};
+use sinew_services::recorder;
 use sinew_spec::plan::Plan;
 
 use crate::answer::{FAULTED, print, refuse, say};
@@ -108,7 +109,8 @@ fn prepare(args: &DrillArgs, nodes: &Kinds) -> Result<Prepared, LoadError> {
     args.part.speaks_of(args.graph.as_ref()).map_err(LoadError::Request)?;
     let (graph, network, files) = match &args.graph {
         Some(path) => {
-            let (graph, network) = given_part(path, args, nodes)?;
+            let part = recording_apart(path, &args.part, nodes)?;
+            let (graph, network) = given_part(path, &part, args.list, nodes)?;
             (graph, network, None)
         }
         None => {
@@ -123,7 +125,8 @@ fn prepare(args: &DrillArgs, nodes: &Kinds) -> Result<Prepared, LoadError> {
     let (rounds, seed) = (args.rounds, args.seed);
     let beside = match &args.beside {
         Some(path) => {
-            let other = given(path, &PartArgs::default(), nodes)?;
+            let part = recording_apart(path, &PartArgs::default(), nodes)?;
+            let other = given(path, &part, nodes)?;
             let drills = choose(args, &other.plan).map_err(LoadError::Request)?;
             Some((other, drills))
         }
@@ -148,11 +151,11 @@ pub(crate) const PARTS: &[FarSide] = &[];
 /// The user's graph. In a graph with hosts: the part of one host, and the other hosts, which run
 /// beside it on this machine.
 fn given_part(
-    path: &std::path::Path,
-    args: &DrillArgs,
+    path: &Path,
+    part: &PartArgs,
+    list: bool,
     nodes: &Kinds,
 ) -> Result<(run::RunRequest, Option<Network>), LoadError> {
-    let DrillArgs { part, list, .. } = args;
     let graph = given(path, part, nodes)?;
     let Some(own) = graph.plan.own_host().filter(|_| !list) else { return Ok((graph, None)) };
     let network = Network::new(&graph.plan, &own.name, path, &part.set);
@@ -162,12 +165,21 @@ fn given_part(
     Ok((graph, Some(network)))
 }
 
+/// The same part, whose recorders write into a folder in their own one: a recorder removes its
+/// oldest files, and those of runs are not a drill's to remove.
+fn recording_apart(path: &Path, part: &PartArgs, nodes: &Kinds) -> Result<PartArgs, LoadError> {
+    let plan = load_and_make(path, part, nodes, &this_machine()?)?.plan;
+    let recorders = plan.nodes.iter().filter(|node| node.kind.name == recorder::INFO.name);
+    let apart = recorders.map(|node| {
+        let folder = recorder::folder_of(node).join("drills");
+        format!("{}.folder={}", node.name, json!(folder.to_string_lossy()))
+    });
+    let set = part.set.iter().cloned().chain(apart).collect();
+    Ok(PartArgs { set, ..part.clone() })
+}
+
 /// The graph that the user gave.
-fn given(
-    path: &std::path::Path,
-    part: &PartArgs,
-    nodes: &Kinds,
-) -> Result<run::RunRequest, LoadError> {
+fn given(path: &Path, part: &PartArgs, nodes: &Kinds) -> Result<run::RunRequest, LoadError> {
     let loaded = load_and_make(path, part, nodes, &this_machine()?)?;
     of_one_host(&loaded.plan)?;
     Ok(run::RunRequest::new(loaded.spec, loaded.plan))

@@ -67,7 +67,14 @@ impl Reader {
         Running::start(shell)
     }
 
+    /// How many recordings are in this folder.
+    fn recordings(&self, folder: &str) -> usize {
+        let files = fs::read_dir(self.folder.join(folder)).into_iter().flatten().flatten();
+        files.filter(|file| file.path().extension().is_some_and(|it| it == "mcap")).count()
+    }
+
     fn type_in(&mut self, command: &str, fails: bool) {
+        let of_runs = self.recordings("recordings");
         let running = self.start(command);
         if command == "run axis.yaml" {
             wait_until("the graph runs", || {
@@ -84,6 +91,9 @@ impl Reader {
             assert!(matches!(status, Some(0 | 1)), "{command}: {out}\n{err}");
             let is_told = |fault: &&str| out.contains(&format!("pid, {fault}, "));
             assert!(["panic", "kill"].iter().all(is_told), "{out}");
+            let now = self.recordings("recordings");
+            assert!(of_runs > 0 && now == of_runs, "{of_runs} recordings of runs, then {now}");
+            assert!(self.recordings("recordings/drills") > 0, "{out}");
         } else {
             assert_eq!(status != Some(0), fails, "{command}: {status:?}\n{out}\n{err}");
         }

@@ -150,8 +150,8 @@ fn taken(folder: &Path, by: Option<u32>) -> Fault {
     )
 }
 
-/// The folder of a recorder's node, as a normalised path.
-fn folder_of(node: &Node) -> PathBuf {
+/// The folder of a recorder's node, as a normalised path. Relative to the folder of the graph.
+pub fn folder_of(node: &Node) -> PathBuf {
     let mut folder = PathBuf::new();
     let place = INFO.parameters.iter().position(|row| row.name == "folder");
     let Some(ParameterValue::Text(path)) = place.and_then(|at| node.values.get(at)) else {
