@@ -195,6 +195,7 @@ const FOREIGN: [&str; 27] = [
     "http_body_util",
     "hyper_util",
     "futures_util",
+    "tokio_util",
     "ffmpeg_next::util",
     "zenoh::sample::Locality",
     "zenoh::sample::Sample",
