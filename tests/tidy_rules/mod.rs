@@ -173,7 +173,7 @@ pub(crate) const WORDS: &[Word] = &[
 ];
 
 /// Names in the standard library and in crates that contain such a word: we cannot change them.
-const FOREIGN: [&str; 27] = [
+const FOREIGN: [&str; 28] = [
     "container-manager",
     "daemon-reload",
     "ChannelBinding",
