@@ -177,7 +177,7 @@ impl Told {
     fn tell(&mut self, now_ns: u64, missed: u64) {
         if missed > self.missed && now_ns >= self.next_ns {
             let more = missed - self.missed;
-            tell(&format!(
+            tell(format_args!(
                 "missed {more} frames, {missed} since the start; lower 'rate_hz', or raise the \
                  domain's limit of CPU"
             ));

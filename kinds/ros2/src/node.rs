@@ -178,7 +178,7 @@ impl Live {
         self.session.check()?;
         let Some((address, has_router)) = self.session.router() else { return Ok(()) };
         if had_router.replace(has_router) != Some(has_router) {
-            tell(&match has_router {
+            tell(match has_router {
                 true => format!("the router at {address} is there"),
                 false => format!(
                     "no router at {address}; start one, such as 'ros2 run rmw_zenoh_cpp \
@@ -217,7 +217,7 @@ impl Service for RosNode {
 
     fn run(&mut self, io: &mut ServiceIo) -> Result<(), Fault> {
         let live = self.live.as_ref().expect("a service is started before it runs");
-        tell(&format!("is {} in {}", live.session.node_name(), live.session.place()));
+        tell(format_args!("is {} in {}", live.session.node_name(), live.session.place()));
         let (mut seen, mut due, mut checked) = (Seen::default(), Instant::now(), Instant::now());
         let mut had_router = None;
         while io.wait(LOOK) {

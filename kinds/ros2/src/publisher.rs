@@ -219,7 +219,7 @@ impl Publishing {
     fn begin(&self, topic: &str) -> Result<(), Fault> {
         let (name, ty) = (self.session.name_of(topic)?, self.ty);
         let (node, hash) = (self.session.node_name(), ty.definition.hash());
-        tell(&format!("{node} publishes at {name}, {}, {hash}", ty.name));
+        tell(format_args!("{node} publishes at {name}, {}, {hash}", ty.name));
         Ok(())
     }
 
@@ -280,7 +280,7 @@ impl Publishing {
         let dropped = full + not_finite + no_rotation + no_picture;
         if dropped > told {
             self.tally.told = dropped;
-            tell(&format!(
+            tell(format_args!(
                 "dropped since the start: {full} without room, {not_finite} not finite, \
                  {no_rotation} no rotation, {no_picture} no picture"
             ));

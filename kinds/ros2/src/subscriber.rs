@@ -119,7 +119,11 @@ impl Service for Subscriber {
     fn run(&mut self, io: &mut ServiceIo) -> Result<(), Fault> {
         let (session, hearing) = self.live.as_mut().expect("a service is started before it runs");
         let (node, topic, ty) = (session.node_name(), &self.topic.name, self.ty.name);
-        tell(&format!("{node} listens to {}, {ty}, {}", session.name_of(topic)?, hearing.hash()));
+        tell(format_args!(
+            "{node} listens to {}, {ty}, {}",
+            session.name_of(topic)?,
+            hearing.hash()
+        ));
         let mut noted = Instant::now();
         while io.wait(LOOK) {
             hearing.look()?;

@@ -110,7 +110,7 @@ impl Offered {
         let name = &self.trigger.name;
         self.server.answer(|| {
             let done = watch.supervisor().order(&self.trigger.request());
-            tell(&match &done {
+            tell(match &done {
                 Ok(_) => format!("ROS asked at '{name}': done"),
                 Err(why) => format!("ROS asked at '{name}': refused: {why}"),
             });

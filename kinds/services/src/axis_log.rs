@@ -71,7 +71,7 @@ impl Service for AxisLog {
     fn start(&mut self) -> Result<(), Fault> {
         let (file, done) = LogFile::open(&self.path)?;
         self.log = Some(Log::new(file, self.every));
-        tell(&format!("{done} '{}', every {} messages", self.path.display(), self.every));
+        tell(format_args!("{done} '{}', every {} messages", self.path.display(), self.every));
         Ok(())
     }
 

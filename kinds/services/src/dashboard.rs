@@ -195,7 +195,7 @@ fn announce(watch: &Watch, hosts: &Hosts) -> Result<(), Fault> {
         );
     }
     if let Some(missing) = page::MISSING {
-        tell(&format!("the page is not in this program: {missing}"));
+        tell(format_args!("the page is not in this program: {missing}"));
     }
     Ok(())
 }

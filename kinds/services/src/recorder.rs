@@ -187,7 +187,7 @@ impl Ongoing {
         let threads = cycles(io.watch());
         let earlier = Earlier::find(&folder, &opening.head.run, &threads, || io.beat());
         let earlier = earlier.map_err(wrong)?;
-        lines.iter().chain(&earlier.lines).for_each(|line| tell(line));
+        lines.iter().chain(&earlier.lines).for_each(tell);
         opening.head.part = earlier.part;
         let known = earlier.last.iter().flatten().map(|mark| mark.life).max().unwrap_or(0);
         let mut gather = Gather::new(io.watch(), opening.head.clock_offset_ns, earlier.last);
@@ -228,12 +228,12 @@ impl Ongoing {
         let now = (self.dropped, lost(watch));
         let (dropped, lost) = (now.0 - self.told.0, now.1 - self.told.1);
         if dropped > 0 {
-            tell(&format!(
+            tell(format_args!(
                 "{dropped} cycles dropped, the disk is too slow; record to a faster one"
             ));
         }
         if lost > 0 {
-            tell(&format!(
+            tell(format_args!(
                 "{lost} cycles lost: this process read them too late; give it more CPU time"
             ));
         }

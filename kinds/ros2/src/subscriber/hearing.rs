@@ -233,9 +233,12 @@ impl Hearing {
         if !is_good {
             let (theirs, ours) = (shown(&writer.type_name), self.ty.definition.dds_name());
             let hash = writer.hash.map_or(String::new(), |hash| format!(" ({})", shown(&hash)));
-            tell(&format!("a writer sends {theirs}{hash}, not {ours} ({}): not heard", self.hash));
+            tell(format_args!(
+                "a writer sends {theirs}{hash}, not {ours} ({}): not heard",
+                self.hash
+            ));
         } else if heard > 1 {
-            tell(&format!("{heard} writers send at this topic: the newest message counts"));
+            tell(format_args!("{heard} writers send at this topic: the newest message counts"));
         }
     }
 
@@ -259,7 +262,7 @@ impl Hearing {
     pub(super) fn report(&mut self) {
         if !self.is_silent && self.heard.elapsed() > SILENCE {
             self.is_silent = true;
-            tell(&format!("no message for {} s", SILENCE.as_secs()));
+            tell(format_args!("no message for {} s", SILENCE.as_secs()));
         }
         let mut refused = self.tally.refused;
         // Overtaken messages are normal here and not reported.
@@ -268,7 +271,7 @@ impl Hearing {
         if is_due && refused != self.told_refused {
             let rows = refused.iter().zip(Refused::WORDS).filter(|(count, _)| **count > 0);
             let texts: Vec<_> = rows.map(|(count, word)| format!("{count} {word}")).collect();
-            tell(&format!("dropped since the start: {}", texts.join(", ")));
+            tell(format_args!("dropped since the start: {}", texts.join(", ")));
             (self.told, self.told_refused) = (Some(Instant::now()), refused);
         }
     }

@@ -63,7 +63,7 @@ impl<'a> Look<'a> {
         let watched = Watched::bind(rules, plan).map_err(|what| fault!("{what}"))?;
         for (at, rule) in rules.iter().enumerate() {
             let sources: Vec<&str> = watched.of(at).map(|it| it.source.as_str()).collect();
-            tell(&format!("{rule} watches {}: {}", rule.doc(), sources.join("; ")));
+            tell(format_args!("{rule} watches {}: {}", rule.doc(), sources.join("; ")));
         }
         let firing = Family::default();
         registry.register("rule_firing", "Sources at which a rule holds", Family::clone(&firing));
@@ -189,7 +189,7 @@ impl<'a> Look<'a> {
         if let Some(outbox) = self.outbox.as_ref().filter(|_| rule.webhook)
             && !outbox.put(self.letter(Some(news), &text))
         {
-            tell(&format!("{rule}: its webhook is not called, too many calls wait already"));
+            tell(format_args!("{rule}: its webhook is not called, too many calls wait already"));
         }
         Ok(())
     }
@@ -223,7 +223,7 @@ impl<'a> Look<'a> {
             plan.domains[at.thread.domain].realtime().map_or(1, |domain| domain.period_ns);
         let ns = stop_ns.saturating_sub(at.start_ns);
         self.to_stop.get_or_create(&of_rule(&self.rules[rule])).set(ns as f64 / 1e9);
-        tell(&format!(
+        tell(format_args!(
             "{}: safe outputs {:.1} ms, {:.1} periods, after the start of cycle {} that broke it",
             self.rules[rule],
             ns as f64 / 1e6,

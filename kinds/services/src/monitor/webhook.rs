@@ -120,7 +120,7 @@ impl Delivery {
                 Err(reason) => {
                     count(&self.outcomes, "failed");
                     let Webhook { host, port, .. } = &self.webhook;
-                    tell(&format!("webhook {host}:{port}: {reason}"));
+                    tell(format_args!("webhook {host}:{port}: {reason}"));
                 }
             }
         }

@@ -61,7 +61,7 @@ struct AudioSink {
 impl Service for AudioSink {
     fn run(&mut self, io: &mut ServiceIo) -> Result<(), Fault> {
         let mut sound = Sound::new(self.open()?, io.is_linked(ORDERS));
-        tell(&format!("sound goes to {}", sound.output().name()));
+        tell(format_args!("sound goes to {}", sound.output().name()));
         let (mut counted, mut underruns) = (0, Complaint::default());
         let mut has_begun = false;
         while io.wait(LOOK) {
@@ -99,7 +99,7 @@ impl AudioSink {
             Ok(device) => Ok(device),
             Err(why) if self.output == "device" => Err(fault!("no sound device: {why}")),
             Err(why) => {
-                tell(&format!("no sound device: {why}"));
+                tell(format_args!("no sound device: {why}"));
                 Ok(Box::new(Metronome::new()))
             }
         }

@@ -22,7 +22,7 @@ impl Complaint {
         let now_ns = now_ns();
         if self.count > self.told && now_ns >= self.next_ns {
             (self.told, self.next_ns) = (self.count, now_ns + TELL_NS);
-            tell(&say(self.count));
+            tell(say(self.count));
         }
     }
 }

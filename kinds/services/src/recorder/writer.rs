@@ -86,7 +86,7 @@ impl Parts {
         self.opening.head.part = number;
         if self.retry.is_none() {
             let verb = if number == 1 { "begins" } else { "goes on in" };
-            tell(&format!("{verb} '{}'", path.display()));
+            tell(format_args!("{verb} '{}'", path.display()));
         }
         self.current = Some(Current { part, path, life, batches: Vec::new() });
         self.trim();
@@ -101,11 +101,11 @@ impl Parts {
         match self.folder.trim(self.rotation.keep) {
             Ok(removed) => {
                 for path in removed {
-                    tell(&format!("removed '{}', see 'keep'", path.display()));
+                    tell(format_args!("removed '{}', see 'keep'", path.display()));
                 }
             }
             Err(error) => {
-                tell(&format!("cannot remove old parts in '{}': {error}", self.folder_name()));
+                tell(format_args!("cannot remove old parts in '{}': {error}", self.folder_name()));
             }
         }
     }
@@ -138,7 +138,7 @@ impl Parts {
         }
         if self.retry.take().is_some() {
             let cycles: u64 = batch.gaps.iter().map(|gap| gap.cycles).sum();
-            tell(&format!(
+            tell(format_args!(
                 "goes on in '{}', there is room again; {cycles} cycles were dropped",
                 current.path.display()
             ));
@@ -155,7 +155,7 @@ impl Parts {
         }
         let Current { path, batches, .. } = self.current.take().expect("it is there");
         let cycles: u64 = batches.iter().map(Batch::cycles).sum();
-        tell(&format!(
+        tell(format_args!(
             "'{}' was removed while it was written, and {cycles} cycles with it; goes on in a new \
              file",
             path.display()
@@ -174,7 +174,7 @@ impl Parts {
         }
         let (finished, given_up) = current.part.finish();
         if let Err(error) = finished {
-            tell(&format!(
+            tell(format_args!(
                 "cannot finish '{}': {error}; it is readable from its beginning, and mended when \
                  the recorder starts next",
                 current.path.display()
@@ -198,7 +198,7 @@ impl Parts {
                 true => ("no room for", "make room there, or lower 'keep' or 'part_mib'"),
                 false => ("cannot write", "check the folder, or name another 'folder'"),
             };
-            tell(&format!(
+            tell(format_args!(
                 "{what} recordings in '{}': {error}; cycles are dropped and counted, and it is \
                  tried again every {} s; {help}",
                 self.folder_name(),
@@ -228,7 +228,7 @@ impl Parts {
         self.finish();
         let cycles: u64 = self.missing.iter().map(|gap| gap.cycles).sum();
         if let Some(last) = self.missing.last() {
-            tell(&format!("the recording ends without {cycles} cycles: {}", last.reason));
+            tell(format_args!("the recording ends without {cycles} cycles: {}", last.reason));
         }
     }
 

@@ -216,7 +216,7 @@ impl HandOut {
             Said::Went { serial, refused } => {
                 self.is_there |= serial == self.serial;
                 if let Some(refused) = refused {
-                    tell(&format!("{}: {refused}", self.name));
+                    tell(format_args!("{}: {refused}", self.name));
                 }
             }
             // It was read before a jump.
@@ -274,7 +274,9 @@ impl HandOut {
         if is_cut_off || why.is_some() {
             let why = why.map(|why| format!(" ({why})")).unwrap_or_default();
             let (name, at, of) = (&self.name, seconds(ends_ns), seconds(self.info.film_ns));
-            tell(&format!("{name}: ends at {at:.1} s of {of:.1} s{why}; it is cut off or damaged"));
+            tell(format_args!(
+                "{name}: ends at {at:.1} s of {of:.1} s{why}; it is cut off or damaged"
+            ));
         }
         self.silence(ends_ns);
         if self.hands_out_video {

@@ -69,7 +69,7 @@ impl Outputs {
         })?;
         let own = listener.local_addr().map_err(|error| fault!("its own address: {error}"))?;
         let hosts = Hosts::new(own, names);
-        tell(&format!("watch at http://{}/", hosts.shown()));
+        tell(format_args!("watch at http://{}/", hosts.shown()));
         if hosts.is_beyond_loopback() {
             tell("other machines reach the page too, and may give orders; nothing is encrypted");
         }

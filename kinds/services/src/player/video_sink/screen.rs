@@ -78,7 +78,7 @@ impl Screen {
         }
         let (most_ms, n) = self.figures.difference();
         let (tally, copies) = (self.presenter.tally(), self.figures.copies());
-        tell(&format!(
+        tell(format_args!(
             "shown {} pictures: {} late, {} dropped, {} repeated, {copies} copied; sound and \
              picture at most {most_ms:.1} ms apart ({n} times measured)",
             tally.shown, tally.late, tally.dropped, tally.repeated
