@@ -19,7 +19,7 @@ use sinew_spec::plan::Plan;
 
 use crate::answer::{FAULTED, print, refuse, say};
 use crate::lab::output::Outputs;
-use crate::load::{LoadError, load_and_make, of_one_host, this_machine};
+use crate::load::{LoadError, load, load_and_make, of_one_host, this_machine};
 use crate::part::PartArgs;
 use crate::progress::Bar;
 use crate::signals::stop_on_signals;
@@ -165,17 +165,27 @@ fn given_part(
     Ok((graph, Some(network)))
 }
 
-/// The same part, whose recorders write into a folder in their own one: a recorder removes its
-/// oldest files, and those of runs are not a drill's to remove.
+/// The same part, in which the recorders of all hosts write into a folder in their own one: a
+/// recorder removes its oldest files, and those of runs are not a drill's to remove.
 fn recording_apart(path: &Path, part: &PartArgs, nodes: &Kinds) -> Result<PartArgs, LoadError> {
-    let plan = load_and_make(path, part, nodes, &this_machine()?)?.plan;
+    let machine = this_machine()?;
+    let plan = |part: &PartArgs| load(path, part, nodes, &machine).map(|loaded| loaded.plan);
+    // What is wrong with the graph is reported when it is made.
+    let Ok(own) = plan(part) else { return Ok(part.clone()) };
+    let others = own.hosts.all.iter().filter(|host| part.host.as_ref() != Some(&host.name));
+    let others = others.map(|host| PartArgs { host: Some(host.name.clone()), ..part.clone() });
+    let others: Vec<_> = others.filter_map(|other| plan(&other).ok()).collect();
+    let apart = others.iter().chain([&own]).flat_map(apart);
+    Ok(PartArgs { set: part.set.iter().cloned().chain(apart).collect(), ..part.clone() })
+}
+
+/// The settings that move the recorders of a plan.
+fn apart(plan: &Plan) -> impl Iterator<Item = String> {
     let recorders = plan.nodes.iter().filter(|node| node.kind.name == recorder::INFO.name);
-    let apart = recorders.map(|node| {
-        let folder = recorder::folder_of(node).join("drills");
+    recorders.map(|node| {
+        let folder = Path::new(recorder::folder_in(node)).join("drills");
         format!("{}.folder={}", node.name, json!(folder.to_string_lossy()))
-    });
-    let set = part.set.iter().cloned().chain(apart).collect();
-    Ok(PartArgs { set, ..part.clone() })
+    })
 }
 
 /// The graph that the user gave.

@@ -24,12 +24,6 @@ use sinew_spec::plan::{Link, Plan};
 use crate::inject::Heartbeats;
 use crate::watch::Watch;
 
-/// Prints a line, which becomes an event of the run. If nothing reads the output any more, the line
-/// is lost.
-pub fn tell(line: impl Display) {
-    let _ = writeln!(io::stdout(), "{line}");
-}
-
 /// A node of a service domain.
 pub trait Service: Send {
     /// Looks at the whole graph, of which it is node `node`: names of other nodes in its
@@ -80,6 +74,12 @@ impl ServiceEntry {
     pub const fn new(kind: &'static Kind, make: MakeService) -> ServiceEntry {
         ServiceEntry { kind, make }
     }
+}
+
+/// Prints a line, which becomes an event of the run. If nothing reads the output any more, the line
+/// is lost. Blocks while the output is full.
+pub fn tell(line: impl Display) {
+    let _ = writeln!(io::stdout(), "{line}");
 }
 
 /// What makes a service.

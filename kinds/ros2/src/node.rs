@@ -17,14 +17,13 @@ use sinew_spec::plan::Plan;
 
 use self::told::Told;
 use crate::diagnostics::{Seen, diagnose};
+use crate::in_one;
 use crate::messages::{DiagnosticArray, TFMessage, TransformStamped};
 use crate::session::{NOTE, ParameterServices, Session, TopicWriter, name_of};
 use crate::settings::{DOMAIN_MAX, KIND, MIDDLEWARE, Settings};
 use crate::topics::outward::now;
 use crate::transforms::{publish, transforms};
 use crate::triggers::{Offered, Trigger, triggers};
-
-use crate::in_one;
 
 const PARAMETERS: usize = 0;
 

@@ -1,6 +1,6 @@
 //! The services that people see: each is a service domain of its own beside the core, and none can
 //! disturb the core. They are a crate apart from the node kinds of the core because of their
-//! dependencies: web server, file formats, pictures.
+//! dependencies: web server, file formats. The camera is from `sinew-pictures`.
 
 pub mod axis_log;
 pub mod dashboard;

@@ -150,14 +150,19 @@ fn taken(folder: &Path, by: Option<u32>) -> Fault {
     )
 }
 
-/// The folder of a recorder's node, as a normalised path. Relative to the folder of the graph.
-pub fn folder_of(node: &Node) -> PathBuf {
-    let mut folder = PathBuf::new();
+/// The folder of a recorder's node, as it is written.
+pub fn folder_in(node: &Node) -> &str {
     let place = INFO.parameters.iter().position(|row| row.name == "folder");
-    let Some(ParameterValue::Text(path)) = place.and_then(|at| node.values.get(at)) else {
-        return folder;
-    };
-    for step in Path::new(path).iter().filter(|step| *step != ".") {
+    match place.and_then(|at| node.values.get(at)) {
+        Some(ParameterValue::Text(path)) => path,
+        _ => "",
+    }
+}
+
+/// The folder of a recorder's node, as a normalised path.
+fn folder_of(node: &Node) -> PathBuf {
+    let mut folder = PathBuf::new();
+    for step in Path::new(folder_in(node)).iter().filter(|step| *step != ".") {
         match step == ".." && folder.file_name().is_some_and(|name| name != "..") {
             true => drop(folder.pop()),
             false => folder.push(step),

@@ -5,7 +5,6 @@
 //! goes out at its outputs if it is fresh: into the core with its stamp in front, where it is
 //! judged again.
 
-use std::io::{Write, stdout};
 use std::path::Path;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread;
@@ -18,6 +17,7 @@ use sinew_core::clock::now_ns;
 use sinew_core::fault::{Cause, Fault};
 use sinew_core::{Parameters, Refusal, fault};
 use sinew_plan::plan::{Delivery, Host, Plan, RemoteLink};
+use sinew_runtime::service::tell;
 use sinew_runtime::{Service, ServiceEntry, ServiceIo};
 
 use crate::{
@@ -293,9 +293,7 @@ impl Word {
         io.lose(lost - std::mem::replace(&mut self.lost, lost));
         io.drop_unsent(counted.unsent - std::mem::replace(&mut self.unsent, counted.unsent));
         if self.trouble != counted.trouble {
-            let line = counted.trouble.as_deref().unwrap_or("the others can be reached again");
-            // If nobody reads standard output any more, there is nobody to be told.
-            let _ = writeln!(stdout(), "{line}");
+            tell(counted.trouble.as_deref().unwrap_or("the others can be reached again"));
             self.trouble = counted.trouble;
         }
         // If the report before still waits, this one is dropped; the next one says more.

@@ -34,8 +34,7 @@ use super::injected::{self, Injections};
 use super::{Process, await_end, await_order, system, wake_with_parents_end};
 use crate::confine::kill_strays;
 use crate::profile::Profiler;
-use crate::service::tell;
-use crate::service::{Input, Output, Service, ServiceIo};
+use crate::service::{Input, Output, Service, ServiceIo, tell};
 use crate::watch::{Shown, Watch};
 
 /// Added to the stop deadline, so that the parent, if there is one, acts first.

@@ -17,7 +17,7 @@ const NO_COLOUR: u8 = 128;
 /// The picture as JPEG (JFIF, 4:2:0). `quality` from 1 to 100; 80 is good for a page. A picture of
 /// [`PixelFormat::Nothing`] has no bytes.
 ///
-/// Allocates; takes some 1.5 ms of one core for the picture of the arm.
+/// Allocates. Takes 2.1 ms of one CPU for the picture of the arm (AMD EPYC).
 pub fn encode(picture: &PictureView<'_>, quality: u8) -> Vec<u8> {
     if picture.format() == PixelFormat::Nothing {
         return vec![];
@@ -75,8 +75,6 @@ impl ImageBuffer for Source<'_> {
 /// Converts red, green and blue to luma and colour differences.
 fn convert(row: &[u8], buffers: &mut [Vec<u8>; 4]) {
     let (whole, rest) = row.as_chunks::<3>().0.as_chunks::<CONVERTED>();
-    let mut last = [[0; 3]; CONVERTED];
-    last[..rest.len()].copy_from_slice(rest);
     let mut append = |points: &[[u8; 3]; CONVERTED], len: usize| {
         let planes = converted(points);
         for (buffer, plane) in buffers.iter_mut().zip(&planes) {
@@ -84,7 +82,11 @@ fn convert(row: &[u8], buffers: &mut [Vec<u8>; 4]) {
         }
     };
     whole.iter().for_each(|points| append(points, CONVERTED));
-    append(&last, rest.len());
+    if !rest.is_empty() {
+        let mut last = [[0; 3]; CONVERTED];
+        last[..rest.len()].copy_from_slice(rest);
+        append(&last, rest.len());
+    }
 }
 
 /// Luma, and the differences of blue and red.
@@ -158,6 +160,21 @@ mod tests {
         let (head, points) = (head(64, 64, PixelFormat::Rgb24), vec![9; 3 * 64 * 64]);
         assert_eq!(encoded(head, &points, 0), encoded(head, &points, 1));
         assert_eq!(encoded(head, &points, 255), encoded(head, &points, 100));
+    }
+
+    #[test]
+    fn every_point_of_a_row_is_converted_in_its_place() {
+        for width in [1, 63, 64, 65, 130] {
+            let row: Vec<u8> = (0..3 * width).map(|at| (at * 37 % 251) as u8).collect();
+            let mut buffers = [const { Vec::new() }; 4];
+            convert(&row, &mut buffers);
+            let points = row.as_chunks::<3>().0;
+            let planes: Vec<_> = points.iter().map(|&[r, g, b]| rgb_to_ycbcr(r, g, b)).collect();
+            assert_eq!(buffers[0], planes.iter().map(|it| it.0).collect::<Vec<_>>(), "{width}");
+            assert_eq!(buffers[1], planes.iter().map(|it| it.1).collect::<Vec<_>>(), "{width}");
+            assert_eq!(buffers[2], planes.iter().map(|it| it.2).collect::<Vec<_>>(), "{width}");
+            assert!(buffers[3].is_empty());
+        }
     }
 
     /// One colour in every format and in sizes that no block divides, as a JPEG decoder sees it.

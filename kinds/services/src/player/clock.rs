@@ -1,7 +1,6 @@
 //! The clock of a film, as its sound output sends it: which position is heard at which time.
 
 use sinew_media::PlayState;
-
 use sinew_pictures::messages::PlayClock;
 
 /// A clock that was read; it continues by itself until the next one is read.

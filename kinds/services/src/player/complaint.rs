@@ -1,7 +1,6 @@
 //! Reports a repeated problem only now and then, with how often it happened.
 
 use sinew_core::clock::now_ns;
-
 use sinew_runtime::service::tell;
 
 /// Interval between two reports, ns.

@@ -9,9 +9,8 @@ mod reader;
 
 use sinew_core::catalogue::{Kind, Parameter, ParameterType, Port, RunsIn};
 use sinew_core::{Fault, Message, Parameters};
-use sinew_runtime::{Service, ServiceEntry};
-
 use sinew_pictures::messages::{Packet, PlayClock, PlayOrder};
+use sinew_runtime::{Service, ServiceEntry};
 
 /// What the compiler knows of the kind.
 pub const INFO: Kind = Kind {

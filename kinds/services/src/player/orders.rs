@@ -2,9 +2,8 @@
 
 use sinew_core::Fault;
 use sinew_media::Order;
-use sinew_runtime::ServiceIo;
-
 use sinew_pictures::messages::PlayOrder;
+use sinew_runtime::ServiceIo;
 
 /// An order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,10 +3,9 @@
 use sinew_core::{Fault, fault};
 use sinew_ffmpeg::StreamSetup;
 use sinew_media::PacketHead;
-use sinew_runtime::ServiceIo;
-
 use sinew_pictures::messages::Packet;
 use sinew_pictures::picture::read_head;
+use sinew_runtime::ServiceIo;
 
 /// A packet, copied out of its link: FFmpeg needs zeros after it, and a peer could change it.
 pub(crate) struct Received {

@@ -5,7 +5,6 @@
 use std::collections::VecDeque;
 
 use sinew_media::{CHANNELS, Order, PlayState, RATE_HZ};
-
 use sinew_pictures::messages::PlayClock;
 
 /// Where samples are heard.

@@ -5,9 +5,8 @@ mod decode;
 
 use sinew_core::catalogue::{Kind, Port, RunsIn};
 use sinew_core::{Fault, Message, Parameters};
-use sinew_runtime::{Service, ServiceEntry};
-
 use sinew_pictures::messages::{Packet, Picture, PlayClock};
+use sinew_runtime::{Service, ServiceEntry};
 
 /// What the compiler knows of the kind.
 pub const INFO: Kind = Kind {
