@@ -84,7 +84,7 @@ impl Agent<'_> {
         loop {
             self.pass_on_order();
             self.keeper.wait(LOOK);
-            let progress = self.keeper.look(&mut |line| tell(format_args!("{line}")));
+            let progress = self.keeper.look(&mut |line| tell(line));
             self.nodes.iter_mut().for_each(|node| node.look(&self.keeper));
             if now_ns() >= self.say_ns {
                 self.say_ns = now_ns() + SAY_NS;
