@@ -110,7 +110,7 @@ pub(super) const QUANTITIES: &[Known] = &[
     greatest(
         "release_to_end_us_max",
         Take::Planned(|it| us(it.release_to_end_ns)),
-        "the greatest of the window",
+        "greatest time from the planned start to the end of a cycle in the window",
     ),
     each("execution_time_us", Take::Execution, "execution time of a node"),
     greatest("execution_time_us_max", Take::Execution, "greatest execution time of the window"),
@@ -140,7 +140,7 @@ pub(super) const QUANTITIES: &[Known] = &[
     each(
         "link_broken",
         Take::Link(|it| Some(f64::from(u8::from(it.broken)))),
-        "1 once an end of the link has broken its rules, else 0",
+        "0 until one end of the link breaks its rules, then 1",
     ),
 ];
 
