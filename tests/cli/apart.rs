@@ -13,7 +13,7 @@ use rustix::process::Signal;
 
 use crate::api::Api;
 use crate::control::Place;
-use crate::program::{graph_in, ours, send, wait_until};
+use crate::program::{Over, graph_in, ours, send, wait_until};
 
 /// Number of kills. `SINEW_KILL_ROUNDS=100 cargo test` sets more.
 const ROUNDS: u64 = 5;
@@ -74,6 +74,7 @@ fn a_domain_that_dies_again_and_again_takes_only_its_own_packets_with_it() {
     );
     let ping = "GET /ping HTTP/1.1\r\nhost: localhost\r\n\r\n".to_owned();
     thread::scope(|scope| {
+        let ends_clients = Over(&over);
         let asks = |request| {
             let over = &over;
             (0..CONNECTIONS).map(move |_| scope.spawn(move || ask(address, request, over)))
@@ -86,7 +87,7 @@ fn a_domain_that_dies_again_and_again_takes_only_its_own_packets_with_it() {
                 scripts().is_some_and(|now| now != before) && scored() == 200
             });
         }
-        over.store(true, Relaxed);
+        drop(ends_clients);
         let sum = |all: Vec<thread::ScopedJoinHandle<'_, BTreeMap<u16, u64>>>| {
             let mut sum = BTreeMap::new();
             for answers in all.into_iter().map(|it| it.join().expect("no connection is lost")) {

@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -19,6 +19,16 @@ const LOOK: Duration = Duration::from_millis(5);
 
 /// The program.
 pub(crate) const SINEW: &str = env!("CARGO_BIN_EXE_sinew");
+
+/// Sets a flag when a test has ended, also by a failure: otherwise it would wait for ever for the
+/// threads that poll the flag.
+pub(crate) struct Over<'a>(pub(crate) &'a AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Relaxed);
+    }
+}
 
 /// A file of the repository.
 pub(crate) fn ours(path: &str) -> PathBuf {

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::api::Api;
 use crate::control::Place;
-use crate::program::{Running, calm, graph_in, ours, send, wait_until};
+use crate::program::{Over, Running, calm, graph_in, ours, send, wait_until};
 
 const SCORE: &str = r#"{"text": "so far so good"}"#;
 const HEADERS: &str = "content-type: application/json\r\nauthorization: Bearer let-me-in\r\n";
@@ -62,15 +62,6 @@ impl Drop for Look {
         // It may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
-    }
-}
-
-/// Sets a flag when a test has ended, in whatever way.
-struct Over<'a>(&'a AtomicBool);
-
-impl Drop for Over<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Relaxed);
     }
 }
 
