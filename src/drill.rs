@@ -27,9 +27,9 @@ use crate::signals::stop_on_signals;
 /// Inject faults on purpose, and measure how soon the machine is safe.
 ///
 /// Every node, every domain and every link between threads gets every fault that it can have, each
-/// in a run of its own under the supervisor of `sinew run`. With --host the other hosts run beside
-/// it on this machine, and the connections to them are cut. Without GRAPH the drills run on the
-/// arm, and three more runs stop its inverse kinematics: in one process, beside a master that
+/// in a separate run under the supervisor of `sinew run`. With --host the other hosts run on this
+/// machine, too, and the connections to them are cut. Without GRAPH the drills run on the
+/// arm, and three more runs stop its inverse kinematics: in one process, next to a master that
 /// extrapolates its commands, and under Sinew. Ctrl-C ends after the current drill, a second Ctrl-C
 /// ends at once.
 #[derive(Debug, Args)]

@@ -56,7 +56,7 @@ pub(crate) struct LabArgs {
     /// there is one more axis, rival
     #[arg(long, requires = "scenario", value_name = "AXIS=VALUE[,VALUE]")]
     only: Vec<String>,
-    /// Show the rows of rivals (other libraries) beside ours: a report made on this machine with
+    /// Show the rows of rivals (other libraries) next to ours: a report made on this machine with
     /// cargo run --release --manifest-path rivals/Cargo.toml -- --out FILE
     #[arg(long, requires = "scenario", value_name = "FILE")]
     rivals: Option<PathBuf>,

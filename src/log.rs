@@ -23,7 +23,7 @@ pub(crate) struct LogArgs {
     /// Also print new events, until the run ends or Ctrl-C
     #[arg(long, short)]
     follow: bool,
-    /// Print each event as one JSON object on a line of its own
+    /// Print each event as one JSON object on a separate line
     #[arg(long)]
     json: bool,
 }

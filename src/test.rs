@@ -18,7 +18,7 @@ use crate::part::PartArgs;
 
 /// Run the tests in a graph: its nodes of the kind 'test'.
 ///
-/// The graph is checked first. Then each test sends its packet in a flow of its own, and checks the
+/// The graph is checked first. Then each test sends its packet in a separate flow, and checks the
 /// reply. Sources begin no flows, listeners open no port, and there is no core: nodes of the kinds
 /// 'read' and 'send' fail with status 503.
 #[derive(Args, Debug)]

@@ -29,7 +29,7 @@ pub(crate) struct RunArgs {
     #[arg(long)]
     pub(super) strict: bool,
     /// Write a row for every cycle of the first timer-released thread, times in ns. The rows of
-    /// other threads go to files beside it, with the domain's name before the extension
+    /// other threads go to files next to it, with the domain's name before the extension
     #[arg(long, value_name = "FILE")]
     pub(super) csv: Option<PathBuf>,
     /// Copy the messages of every cycle into its record even if no node observes the run: 'sinew

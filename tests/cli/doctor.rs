@@ -102,7 +102,7 @@ fn without_cyclictest_it_says_how_to_get_it() {
     command.args(SHORT).args(["--cpus", "0"]).env("PATH", "/nonexistent");
     let text = Running::start(command).answer().out;
     let words: Vec<_> = text.split_whitespace().collect();
-    assert!(words.join(" ").contains("is not installed, so nothing stands beside these figures"));
+    assert!(words.join(" ").contains("is not installed, so these figures have no comparison"));
     let packages = ["apt-get install rt-tests", "dnf install realtime-tests", "part of rt-tests"];
     assert!(packages.iter().any(|package| words.join(" ").contains(package)), "{text}");
 }

@@ -162,7 +162,7 @@ export class ScopePanel {
     const rows = this.traces.map((trace, at) => {
       const swatch = make("i", { class: "swatch", "data-dash": String(at % 4) });
       swatch.style.borderTopColor = `var(--series-${at + 1})`;
-      const own = make("input", { type: "checkbox", "aria-label": `${trace.name} has a scale of its own` });
+      const own = make("input", { type: "checkbox", "aria-label": `${trace.name} has a separate scale` });
       own.checked = trace.own;
       own.addEventListener("change", () => {
         trace.own = own.checked;
@@ -181,7 +181,7 @@ export class ScopePanel {
     if (none) {
       for (const id of ["doing", "ended", "reads"]) setText(byId(`scope-${id}`), "");
       for (const end of ["csv", "mcap"]) byId(`scope-${end}`).hidden = true;
-      setText(byId("scope-doing"), "choose a trace here, or ∿ beside a message");
+      setText(byId("scope-doing"), "choose a trace here, or ∿ next to a message");
     }
     this.fit();
   }

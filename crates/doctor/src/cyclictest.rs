@@ -32,9 +32,9 @@ pub(crate) fn version(system: System) -> Result<String, String> {
     };
     let asked = Command::new(PROGRAM).arg("--help").stdin(Stdio::null()).output();
     let output = asked.map_err(|error| match error.kind() {
-        ErrorKind::NotFound => format!(
-            "cyclictest is not installed, so nothing stands beside these figures: {install}"
-        ),
+        ErrorKind::NotFound => {
+            format!("cyclictest is not installed, so these figures have no comparison: {install}")
+        }
         // Also if a folder in PATH may not be entered by this user.
         _ => format!("cyclictest cannot be started ({error}); is it installed? {install}"),
     })?;

@@ -194,7 +194,7 @@ pub(crate) const FINDINGS: &[Row] = &[
     },
     Row {
         name: "isolated CPUs",
-        why: "on an isolated CPU the scheduler puts nobody beside the graph's threads",
+        why: "on an isolated CPU the scheduler puts no other threads next to the graph's",
         read: processors::isolated,
     },
     Row {
@@ -267,7 +267,7 @@ pub(crate) const FINDINGS: &[Row] = &[
     },
     Row {
         name: "cgroup delegation",
-        why: "limits of a service (memory, cpu, processes) need a cgroup of its own below the \
+        why: "limits of a service (memory, cpu, processes) need a separate cgroup below the \
               graph's; without it they are shown as not enforced",
         read: cgroups::delegation,
     },

@@ -76,7 +76,7 @@ fn shared(ours: &[Placed], status: &Status) -> Option<String> {
     let pair = |our: &Placed| {
         let their = theirs.iter().find(|their| their.cpu == our.cpu)?;
         Some(format!(
-            "CPU {}: '{}' at SCHED_FIFO {} beside its '{}' at {}",
+            "CPU {}: '{}' at SCHED_FIFO {}, its '{}' at {}",
             our.cpu, our.domain, our.priority, their.domain, their.priority
         ))
     };
@@ -84,8 +84,8 @@ fn shared(ours: &[Placed], status: &Status) -> Option<String> {
     let (graph, pid) = (&status.graph, status.pid);
     (!pairs.is_empty()).then(|| {
         format!(
-            "run '{graph}' (process {pid}) has realtime threads on the same CPUs, and each holds \
-             the other up ({}); give this graph other CPUs ('threads: [{{cpu: ...}}]'), or \
+            "run '{graph}' (process {pid}) has realtime threads on the same CPUs, and the \
+             two delay each other ({}); give this graph other CPUs ('threads: [{{cpu: ...}}]'), or \
              'sinew stop {pid}'",
             pairs.join("; ")
         )
@@ -110,8 +110,7 @@ mod tests {
     fn a_run_on_the_same_cpu_is_named_with_the_cpu_and_what_to_change() {
         let ours = placed(&fixture::plan());
         let text = shared(&ours, &run(Some(7), 1)).expect("a warning");
-        for word in
-            ["'mill' (process 4711)", "CPU 1: 'control' at SCHED_FIFO 80 beside its 'axes' at 70"]
+        for word in ["'mill' (process 4711)", "CPU 1: 'control' at SCHED_FIFO 80, its 'axes' at 70"]
         {
             assert!(text.contains(word), "{word}: {text}");
         }

@@ -104,7 +104,8 @@ impl Recording {
     pub fn what_is_missing(&self) -> Option<String> {
         let missing: Vec<_> = self.missing().iter().map(u32::to_string).collect();
         let file = self.file.display();
-        (!missing.is_empty()).then(|| format!("part {} is not beside '{file}'", missing.join(", ")))
+        (!missing.is_empty())
+            .then(|| format!("part {} is not in the folder of '{file}'", missing.join(", ")))
     }
 
     /// The description of the run, taken from the part that was opened or any other one.

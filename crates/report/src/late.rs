@@ -144,7 +144,7 @@ impl Late {
         let Account { text, .. } = event?;
         match cycles {
             0 | 1 => Some(text),
-            _ => Some(format!("{text}; {} beside it", counted(cycles - 1, "late cycle"))),
+            _ => Some(format!("{text}; {}", counted(cycles - 1, "more late cycle"))),
         }
     }
 

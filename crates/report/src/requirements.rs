@@ -135,7 +135,7 @@ fn of_link(row: Option<&LinkStats>, most_ns: u64, of_all: bool) -> (Kept, String
     if !row.may_lag || kept == Kept::No {
         return (kept, seen);
     }
-    let why = "but the reader has a clock of its own, so a message may wait in the queue behind \
+    let why = "but the reader has its own clock, so a message may wait in the queue behind \
                others: let the link release the reader, or write delivery: latest";
     (Kept::NotShown, format!("the newest message: {seen}; {why}"))
 }

@@ -431,7 +431,7 @@ pub(crate) static THREAD: Table = Table {
         optional(
             "cpu",
             integer(0, CPU_MAX),
-            "CPU to run on. Default: a CPU of its own, from the highest down, while there are \
+            "CPU to run on. Default: a separate CPU, from the highest down, while there are \
              enough.",
         ),
         required("nodes", Names, "Names of the nodes that run on it."),

@@ -69,7 +69,8 @@ impl Scale {
         };
         if (gain, offset) != (1.0, 0.0) {
             return Err(fault!(
-                "gain {gain} and offset {offset} stand beside 'from' and 'to'; leave one pair out"
+                "gain {gain} and offset {offset} are given together with 'from' and 'to'; leave \
+                 one pair out"
             ));
         }
         let gain = (to[1] - to[0]) / (from[1] - from[0]);
@@ -168,7 +169,7 @@ mod tests {
         );
         assert_eq!(
             refused(&[("from", "[1, 2]"), ("to", "[1, 2]"), ("gain", "3")]),
-            "gain 3 and offset 0 stand beside 'from' and 'to'; leave one pair out"
+            "gain 3 and offset 0 are given together with 'from' and 'to'; leave one pair out"
         );
         assert_eq!(
             refused(&[("clamp", "true")]),

@@ -113,7 +113,7 @@ fn make(parameters: &Parameters<'_>) -> Result<Box<dyn Service>, Fault> {
         }
     }
     if parameters.neighbours().filter(|node| node.kind.name == KIND).count() > 1 {
-        let help = "a domain is one node of ROS: give the other a domain of its own";
+        let help = "a domain is one node of ROS: give the other a separate domain";
         wrong.push(Refusal::of_node(format!("its domain has two nodes of kind '{KIND}'"), help));
     }
     let every = Some(parameters.duration("diagnostics")).filter(|it| !it.is_zero());

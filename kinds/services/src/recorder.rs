@@ -101,7 +101,7 @@ impl Service for Recorder {
         Err(vec![Refusal::new(
             this.span_of("folder"),
             message,
-            "give each recorder one of its own",
+            "give each recorder a separate folder",
         )])
     }
 

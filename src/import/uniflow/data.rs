@@ -120,7 +120,7 @@ fn place<'t>(flow: &Workflow<'t>, at: usize, sheet: &mut Sheet<'t>) {
         None if driver == "internal" => {
             let help = "'sinew list', 'top' and 'log' show a run; the kind 'status' reads its \
                         state";
-            sheet.left(entry.span, "a graph has no tables of its own run", help);
+            sheet.left(entry.span, "a flow cannot query the state of its run by SQL", help);
         }
         None => {
             let help = "write a URL: sqlite://users.db, sqlite://:memory: or \

@@ -5,13 +5,13 @@ use super::cel::{self, Rewritten};
 
 /// Words that have no meaning in a script here, and what to do.
 const MISSING: &[(&str, &str)] = &[
-    ("async ", "a script cannot wait: put what it awaits into a node of its own"),
-    ("await ", "a script cannot wait: put what it awaits into a node of its own"),
+    ("async ", "a script cannot wait: put what it awaits into a separate node"),
+    ("await ", "a script cannot wait: put what it awaits into a separate node"),
     ("require(", "there are no modules: write out what is needed of it"),
     ("import ", "there are no modules: write out what is needed of it"),
     ("console.", "there is no console: a node of the kind 'print' writes a line"),
     ("setTimeout", "there are no timers: a node of the kind 'sleep' waits"),
-    ("Promise", "a script cannot wait: put what it awaits into a node of its own"),
+    ("Promise", "a script cannot wait: put what it awaits into a separate node"),
     ("process.", "there is no process: env.NAME is a variable of the environment"),
 ];
 

@@ -197,7 +197,8 @@ pub(crate) fn dma_latency(root: &Root, _: &Aim) -> Result<Finding, Unread> {
     // Reading asks for nothing: an opened file stands for "no limit" until a limit is written.
     let bytes = match root.bytes(PATH) {
         Err(why @ Unread::Refused(..)) => {
-            let show = format!(r#"sudo od -An -td4 {PATH}    # us; {NOBODY_US}: nobody asks"#);
+            let show =
+                format!(r#"sudo od -An -td4 {PATH}    # us; {NOBODY_US}: no limit is asked for"#);
             return Ok(Finding { show: Some(show), ..Finding::unknown(&why) });
         }
         bytes => bytes?,
@@ -208,7 +209,7 @@ pub(crate) fn dma_latency(root: &Root, _: &Aim) -> Result<Finding, Unread> {
     };
     let read = match i32::from_ne_bytes(bytes) {
         0 => return Ok(Finding::new(Grade::Good, "held at 0", &[PATH])),
-        NOBODY_US => "nobody holds it".into(),
+        NOBODY_US => "no process holds it".into(),
         us => format!("held at {us} us"),
     };
     let mend = format!(r"exec 9> {PATH}; printf '\0\0\0\0' >&9    # as long as this shell lives");

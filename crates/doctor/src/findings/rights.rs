@@ -148,7 +148,7 @@ pub(crate) fn seccomp(root: &Root, _: &Aim) -> Result<Finding, Unread> {
         "0" => Ok(Finding::new(Grade::Good, "no filter", &[STATUS])),
         "2" => Ok(Finding::new(
             Grade::Unknown,
-            "there is a filter, and nobody can read what it refuses",
+            "there is a filter, and no program can read what it refuses",
             &[STATUS],
         )
         .noted(

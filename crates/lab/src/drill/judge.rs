@@ -143,7 +143,7 @@ fn more_overruns(round: &Round) -> Option<String> {
     let (is, was) = (share(after), share(before));
     (is > 2.0 * was + 0.05).then(|| {
         format!(
-            "{:.1} % of the core's cycles were late beside it ({} of {}), {:.1} % before",
+            "{:.1} % of the core's cycles were late during it ({} of {}), {:.1} % before",
             100.0 * is,
             after.overruns,
             after.cycles,

@@ -292,10 +292,10 @@ impl Whole<'_> {
         let node = &self.plan.nodes[subject.node(self.plan)];
         let why = match (subject, fault) {
             (Subject::Node(at), _) if self.plan.is_flow(at) => {
-                "a flow node has no thread of its own; its domain can be struck"
+                "a flow node has no separate thread; its domain can be struck"
             }
             (Subject::Node(at), DrilledFault::NotFinite) if self.plan.is_of_hosts(at) => {
-                "it passes on the bytes of other hosts, and makes no numbers of its own"
+                "it passes on the bytes of other hosts, and makes no numbers itself"
             }
             (Subject::Node(_), DrilledFault::NotFinite) if !sends_numbers(node.kind) => {
                 "none of its outputs holds floating-point numbers"

@@ -72,7 +72,7 @@ pub fn sightings(reports: &[DatedReport]) -> (Vec<Sighting>, Vec<String>) {
             };
             let differ: Vec<_> = others.iter().enumerate().map(other).collect();
             vec![format!(
-                "figures of different machines are drawn apart; beside machine 1, {}",
+                "figures of different machines are drawn apart; compared with machine 1, {}",
                 differ.join(". ").replace(" there and ", " and ").replace(" here", " on machine 1")
             )]
         }

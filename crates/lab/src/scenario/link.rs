@@ -34,7 +34,7 @@ use crate::rounds::{Contender, Session, measure};
 /// The row of the table.
 pub(super) const SCENARIO: Scenario = Scenario {
     name: "link",
-    about: "round trip and throughput of every link, beside one word that two CPUs write in turn",
+    about: "round trip and throughput of every link, next to one word that two CPUs write in turn",
     axes: AXES,
     takes_rivals: true,
     takes_image: false,

@@ -67,7 +67,7 @@ fn run(request: &ScenarioRequest, session: &Session<'_>) -> Result<ScenarioRepor
         return Err(CannotRun(why.clone()));
     }
     for (case, row) in &mut rows {
-        let alone = "the decoder has a CPU of its own: that needs two, and there is one";
+        let alone = "the decoder has a separate CPU: that needs two, and there is one";
         row.skipped = match case.decoder {
             Decoder::OneCpu => None,
             _ if !cpus.are_two() => Some(alone.into()),
@@ -95,7 +95,7 @@ fn run(request: &ScenarioRequest, session: &Session<'_>) -> Result<ScenarioRepor
     report.verdicts = verdicts::of(&report.rows);
     report.notes = NOTES.map(Into::into).to_vec();
     report.notes.push(format!(
-        "source, sound and screen on CPU {near}; the decoder beside them (one_cpu) or on CPU {far}"
+        "source, sound and screen on CPU {near}; the decoder with them (one_cpu) or on CPU {far}"
     ));
     Ok(report)
 }

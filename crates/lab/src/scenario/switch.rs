@@ -34,8 +34,8 @@ use crate::rounds::{Contender, Contenders, Session, measure};
 /// The row of the table.
 pub(super) const SCENARIO: Scenario = Scenario {
     name: "switch",
-    about: "what a context switch costs, directly and through cold caches, beside the same walk \
-            through memory without a switch",
+    about: "what a context switch costs, directly and through cold caches, compared with the \
+            same walk through memory without a switch",
     axes: AXES,
     takes_rivals: false,
     takes_image: false,

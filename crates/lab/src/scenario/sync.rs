@@ -29,7 +29,7 @@ use crate::rounds::{Contender, Contenders, Session, measure};
 /// The row of the table.
 pub(super) const SCENARIO: Scenario = Scenario {
     name: "sync",
-    about: "what locks, wake-ups, atomics and yields cost, beside the cost tables of an article",
+    about: "what locks, wake-ups, atomics and yields cost, next to an article's tables",
     axes: AXES,
     takes_rivals: false,
     takes_image: false,

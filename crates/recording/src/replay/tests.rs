@@ -319,7 +319,7 @@ fn a_part_that_is_missing_ends_what_cannot_be_known_without_it() {
     assert_eq!((whole.cycles, whole.stops.len()), (80, 0), "{whole:?}");
     let gap = play(&[one, three]);
     assert_eq!((gap.cycles, gap.stops.len()), (20, 3), "{gap:?}");
-    assert!(gap.stops[0].starts_with("part 2 is not beside '"), "{gap:?}");
+    assert!(gap.stops[0].starts_with("part 2 is not in the folder of '"), "{gap:?}");
     assert!(gap.stops[1].contains("cycles 10 to 19 are missing"), "{gap:?}");
     let late = play(&[two, three, reset]);
     assert_eq!(late.cycles, 20, "{late:?}");

@@ -64,7 +64,7 @@ fn a_flood_of_late_cycles_is_one_line_and_a_count() {
     let mut late = unwatched(&plan(), (0..5000).map(|cycle| late(cycle, cycle)));
     let text = late.tell().expect("they were late");
     assert!(text.starts_with("control: cycle 4999 late"), "{text}");
-    assert!(text.ends_with("; 4999 late cycles beside it"), "{text}");
+    assert!(text.ends_with("; 4999 more late cycles"), "{text}");
     assert_eq!(late.tell(), None);
 }
 

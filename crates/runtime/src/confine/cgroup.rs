@@ -125,7 +125,7 @@ fn folder_of(mounts: &str, cgroups: &str) -> Result<PathBuf, Refusal> {
         None => {
             let own = own.unwrap_or("none");
             let why = format!("the cgroup of this process ({own}) is not below the mount {root}");
-            Err(Refusal::new(why, "give the container a cgroup namespace of its own"))
+            Err(Refusal::new(why, "give the container a separate cgroup namespace"))
         }
     }
 }

@@ -138,7 +138,7 @@ fn refuse(
 /// Whether a domain without `realtime` can be meant as a service. Keys of a realtime domain
 /// contradict that and are reported.
 fn is_service(fields: &Fields<'_>, name: Named<'_>) -> bool {
-    let help = "remove it: each node of a service has a thread of its own; or add 'realtime: \
+    let help = "remove it: each node of a service has a separate thread; or add 'realtime: \
                 {period: 1ms}'";
     refuse(fields, keys::OF_REALTIME, name, "a service: it has no 'realtime'", |_| help);
     let of_realtime = |key: &str| {
@@ -162,7 +162,7 @@ fn realtime_role<'a>(name: Named<'a>, domain: &Fields<'a>, entry: &'a Entry) -> 
             report.error(fields.span, message, "add 'period: 1ms', or 'trigger: input'");
         }
         (Trigger::Input, Some(item)) => {
-            let message = "a domain with trigger: input has no period of its own";
+            let message = "a domain with trigger: input has no period";
             report.error(
                 item.span,
                 message,

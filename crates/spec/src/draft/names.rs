@@ -100,7 +100,7 @@ impl<'a> Draft<'a> {
         let [(_, _, first), (scope, name, _)] = places;
         let full = self.full_name(scope, name.text);
         let line = self.lines.line(first.start as usize);
-        let help = format!("give this one a 'name:' of its own; the other is on line {line}");
+        let help = format!("give this one another 'name:'; the other is on line {line}");
         self.report.error(name.span, format!("two nodes are named '{full}'"), help);
     }
 

@@ -66,7 +66,7 @@ pub(super) fn may_stand(kind: &Kind, name: Named<'_>, scope: usize, report: &Rep
             "node '{}' ({}) cannot stand in a block: it takes no part in flows",
             name.text, kind.name
         );
-        let help = "put it beside the block, and link it to a port of the block";
+        let help = "put it outside the block, and link it to a port of the block";
         report.error(name.span, message, help);
     }
     good

@@ -18,7 +18,7 @@ pub(crate) fn read(outer: &Fields<'_>, takes_cpu_time: bool) -> Vec<Required> {
         && p99_ns > max_ns
     {
         let (p99, max) = (duration_text(p99_ns), duration_text(max_ns));
-        let message = format!("latency {p99} has no effect beside latency_max {max}");
+        let message = format!("latency {p99} has no effect: latency_max is {max}");
         fields.report.error(span, message, "remove it, or write less than latency_max");
     }
     let mut all = Vec::new();

@@ -218,7 +218,7 @@ fn option_texts(plan: &Plan, link: &Link) -> Option<[String; 2]> {
         return None;
     }
     let wait = match plan.leaves_core(link) {
-        true => "nobody waits".to_owned(),
+        true => "no thread waits".to_owned(),
         false => link.wait.word().to_owned(),
     };
     Some([

@@ -21,7 +21,7 @@ pub(crate) const NODE: FlowEntry = FlowEntry { kind: &INFO, make: Make::Source(m
 pub(super) static INFO: Kind = Kind {
     name: "test",
     runs_in: RunsIn::Test,
-    doc: "A test of the graph: 'sinew test' sends the packet, in a flow of its own, and looks at \
+    doc: "A test of the graph: 'sinew test' sends the packet, in a separate flow, and looks at \
           the reply. In a run it does nothing.",
     ports: &[output("out", "The packet.")],
     parameters: &[

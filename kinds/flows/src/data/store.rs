@@ -69,7 +69,7 @@ fn make(parameters: &Parameters<'_>) -> Made<dyn Resource> {
     };
     if path.is_some_and(is_of_several) {
         let message = "another store has the same file";
-        let help = "give each store a file of its own, or use one store for both";
+        let help = "give each store a separate file, or use one store for both";
         return Err(vec![Refusal::new(parameters.span("path"), message, help)]);
     }
     Ok(Box::new(Closed {

@@ -91,7 +91,7 @@ fn whole(value: &Value) -> Result<Vec<u8>, Error> {
 pub(crate) async fn line(flow: &Flow, value: &Value) -> Result<Vec<u8>, Error> {
     let line = json::line(flow, value).await?.into_bytes();
     if memchr::memchr2(b'\n', b'\r', &line).is_some() {
-        let text = "the text has lines of its own; write it as ndjson, or as csv in a list";
+        let text = "the text contains an end of line; write it as ndjson, or as csv in a list";
         return Err(Error::new(text).with_status(400));
     }
     Ok(line)

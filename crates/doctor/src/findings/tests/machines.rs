@@ -188,7 +188,7 @@ fn the_processors_of_a_laptop_have_one_too() {
     let mend = format!("for s in {cpu}/cpu2/cpuidle/state1; do echo 1 > $s/disable");
     let undo = mend.replace("1 >", "0 >");
     mended("idle states", (Bad, "the deepest is 'C10', 890 us"), &mend, &undo);
-    mended("cpu_dma_latency", (Better, "nobody holds it"), "exec 9> /dev/cpu_dma", "exec 9>&-");
+    mended("cpu_dma_latency", (Better, "no process holds it"), "exec 9> /dev/cpu_dma", "exec 9>&-");
     mended("SMT", (Better, "active"), "echo off > ", "echo on > ");
     mended(
         "IRQ affinity",

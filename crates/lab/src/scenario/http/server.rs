@@ -112,7 +112,7 @@ pub(super) fn program() -> Result<PathBuf, String> {
     let found = env::current_exe().map(|path| path.with_file_name(PROGRAM));
     found.ok().filter(|path| path.exists()).ok_or_else(|| {
         format!(
-            "'{PROGRAM}' is not beside this program; build it: cargo build --release \
+            "'{PROGRAM}' is not in this program's folder; build it: cargo build --release \
              --manifest-path rivals/http/Cargo.toml --target-dir target"
         )
     })

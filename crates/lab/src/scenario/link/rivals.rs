@@ -40,7 +40,7 @@ pub(super) fn bars(ours: &[Row], theirs: &[Row]) -> Table {
         let cell = cell("round_trip", "processes", "in_place", bytes);
         named(cell, &claim, "iceoryx2", Bar::AtMost(0.9));
     }
-    Table::of_bars("beside the rivals, each by its ratio to the token of its own run", bars)
+    Table::of_bars("next to the rivals, each by its ratio to the token of the same run", bars)
 }
 
 /// What is compared.

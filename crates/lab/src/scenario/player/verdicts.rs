@@ -60,7 +60,7 @@ pub(super) fn table(rows: &[Row]) -> Table {
         let n = all.map_or_else(dash, |all| all.n().to_string());
         vec![row.id(), dash(), p50, p95, cell(all.and_then(|all| all.max())), n]
     });
-    let title = "how far apart sound and picture are, ms: the paper's figures beside ours";
+    let title = "how far apart sound and picture are, ms: the paper's figures next to ours";
     let columns = ["", "stated", "P50", "P95", "max", "n"];
     Table::of(title, columns, theirs.chain(ours).collect())
 }
@@ -73,7 +73,7 @@ pub(super) fn of(rows: &[Row]) -> Vec<Verdict> {
         closer(rows, &when, measure, [CpuLoad::None; 2])
     }));
     verdicts.extend(PERCENTILES.map(|(name, measure)| {
-        let when = format!("beside a load on the decoder's CPU: {name}");
+        let when = format!("under a load on the decoder's CPU: {name}");
         closer(rows, &when, measure, [CpuLoad::Sound, CpuLoad::Decoder])
     }));
     for (who, decoder) in [("two CPUs", Decoder::TwoCpus), ("a guest's decoder", Decoder::Guest)] {

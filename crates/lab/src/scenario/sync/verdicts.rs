@@ -123,7 +123,7 @@ const ENTRIES: &[CostEntry] = &[
         range_ns: [100.0, 500.0],
         measure: THOUSAND_OPERATIONS,
         judged: &[YIELD],
-        beside: &[("beside another thread that yields", YIELD_OF_2)],
+        beside: &[("with another thread that yields", YIELD_OF_2)],
     },
 ];
 

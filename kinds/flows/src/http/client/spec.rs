@@ -75,7 +75,7 @@ fn check_targets(parameters: &Parameters<'_>, refusals: &mut Vec<Refusal>) {
     match (has_url, has_targets) {
         (true, true) if !url.starts_with('/') && !url.starts_with("{{") => {
             let help = "write the path behind the targets, such as '/users/{{ packet.id }}'";
-            refuse("url", format!("'{url}' beside 'targets' is not a path"), help);
+            refuse("url", format!("with 'targets', '{url}' must be a path"), help);
         }
         // The path of the packet is appended to the url, so the url must not have a query or
         // fragment.

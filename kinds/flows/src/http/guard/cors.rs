@@ -71,11 +71,11 @@ fn make(parameters: &Parameters<'_>) -> Made<dyn FlowNode> {
     for name in ["origins", "methods", "headers", "expose"] {
         let is_any = parameters.texts(name).iter().any(|text| text == "*");
         if is_any && credentials {
-            let text = format!("'*' in '{name}' beside credentials: any site could act for a user");
+            let text = format!("'*' in '{name}' with credentials: any site could act for a user");
             refuse(name, text, "name them, or leave 'credentials' out");
         }
         if is_any && name == "origins" && parameters.texts(name).len() > 1 {
-            let text = "'*' stands beside other origins".to_owned();
+            let text = "'*' is given together with other origins".to_owned();
             refuse(name, text, "write ['*'] alone, or leave it out");
         }
         let is_bad = |text: &&String| {

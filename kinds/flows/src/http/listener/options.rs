@@ -135,7 +135,7 @@ fn taken(parameters: &Parameters<'_>, address: SocketAddr) -> Option<Refusal> {
     })?;
     let (name, line, port) = (&first.name, first.line, address.port());
     let text = format!("port {port} is that of '{name}' on line {line}, which listens at {at}");
-    let help = "give one of them another port, or an address of its own; or link all to one";
+    let help = "give one of them another port or another address; or link all to one";
     Some(Refusal::new(parameters.span("port"), text, help))
 }
 

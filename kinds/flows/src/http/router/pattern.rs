@@ -71,7 +71,7 @@ impl Pattern {
             return Err((message, "write letters, digits and '_'"));
         }
         if is_rest && !(before.is_empty() && after.is_empty()) {
-            return Err((format!("'{text}' mixes text and '*'"), "give '*' a segment of its own"));
+            return Err((format!("'{text}' mixes text and '*'"), "give '*' a separate segment"));
         }
         if after.replace("{{", "").replace("}}", "").contains(['{', '}']) {
             return Err((format!("'{text}' has two parameters in one segment"), BRACES));

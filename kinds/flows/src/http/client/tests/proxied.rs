@@ -176,7 +176,7 @@ fn a_target_that_is_ill_gets_no_requests_until_it_is_well() {
 fn what_does_not_go_together_is_refused() {
     for (parameters, expected) in [
         ("method: GET", "neither 'url' nor 'targets'"),
-        ("targets: [http://a], url: 'http://b/'", "is not a path"),
+        ("targets: [http://a], url: 'http://b/'", "must be a path"),
         ("targets: ['a:80']", "scheme"),
         ("targets: ['http://a/?x']", "has more than scheme, host"),
         ("url: 'http://a/', health: /health", "'targets' are asked for"),

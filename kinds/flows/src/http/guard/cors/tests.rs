@@ -92,7 +92,7 @@ fn what_would_open_all_doors_is_refused() {
     for (parameters, expected) in [
         ("origins: ['*'], credentials: true", "any site could act"),
         ("origins: [https://a.example], headers: ['*'], credentials: true", "any site could act"),
-        ("origins: ['*', https://a.example]", "beside other origins"),
+        ("origins: ['*', https://a.example]", "together with other origins"),
         ("origins: [a.example]", "not an origin"),
         ("origins: ['https://a.example/']", "not an origin"),
         ("origins: ['https://*.a.example']", "not an origin"),
