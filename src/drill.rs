@@ -28,10 +28,10 @@ use crate::signals::stop_on_signals;
 ///
 /// Every node, every domain and every link between threads gets every fault that it can have, each
 /// in a separate run under the supervisor of `sinew run`. With --host the other hosts run on this
-/// machine, too, and the connections to them are cut. Without GRAPH the drills run on the
-/// arm, and three more runs stop its inverse kinematics: in one process, next to a master that
-/// extrapolates its commands, and under Sinew. Ctrl-C ends after the current drill, a second Ctrl-C
-/// ends at once.
+/// machine, too, and the connections to them are cut. Without GRAPH the drills run on the arm, and
+/// three more runs stop its inverse kinematics: in one process, next to a master that extrapolates
+/// its commands, and under Sinew. Ctrl-C ends after the current drill, a second Ctrl-C ends at
+/// once.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct DrillArgs {

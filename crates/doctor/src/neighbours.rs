@@ -76,7 +76,7 @@ fn shared(ours: &[Placed], status: &Status) -> Option<String> {
     let pair = |our: &Placed| {
         let their = theirs.iter().find(|their| their.cpu == our.cpu)?;
         Some(format!(
-            "CPU {}: '{}' at SCHED_FIFO {}, its '{}' at {}",
+            "CPU {}: '{}' of this graph at SCHED_FIFO {}, '{}' of that run at {}",
             our.cpu, our.domain, our.priority, their.domain, their.priority
         ))
     };
@@ -110,8 +110,8 @@ mod tests {
     fn a_run_on_the_same_cpu_is_named_with_the_cpu_and_what_to_change() {
         let ours = placed(&fixture::plan());
         let text = shared(&ours, &run(Some(7), 1)).expect("a warning");
-        for word in ["'mill' (process 4711)", "CPU 1: 'control' at SCHED_FIFO 80, its 'axes' at 70"]
-        {
+        let pair = "CPU 1: 'control' of this graph at SCHED_FIFO 80, 'axes' of that run at 70";
+        for word in ["'mill' (process 4711)", pair] {
             assert!(text.contains(word), "{word}: {text}");
         }
         assert_eq!(shared(&ours, &run(Some(7), 3)), None, "it stands elsewhere");

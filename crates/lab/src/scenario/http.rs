@@ -50,7 +50,7 @@ const KINDS: [&str; 10] = [
 pub(super) const SCENARIO: Scenario = Scenario {
     name: "http",
     about: "what an HTTP request costs a graph and bare servers: CPU time, requests a second, \
-            latency; more nodes on the path; sleeping flows next to it; streams and websockets; \
+            latency; more nodes on the path; other flows that sleep; streams and websockets; \
             a packet to another domain",
     axes: AXES,
     takes_rivals: false,

@@ -114,7 +114,7 @@ pub(super) fn verdicts(rows: &[Row], cpus: usize) -> Vec<Verdict> {
             at_most(asleep, "memory_per_flow", FLOW_BYTES_MAX, "B"),
         ));
         verdicts.push(Verdict::of(
-            format!("ping costs the same meanwhile: {}", graph.word()),
+            format!("ping costs the same while flows sleep: {}", graph.word()),
             "not distinguishable",
             not_greater(over([asleep, ours], "cpu_per_request")),
         ));
