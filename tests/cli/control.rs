@@ -113,7 +113,8 @@ fn a_graph_says_that_another_one_is_on_its_cpus() {
     let (first, pid) = place.run(&[&calm()]);
     let second = place.sinew(&["run", "--json", "--duration", "1s", &calm()]).ended_with(0);
     let said = &second.of_others;
-    for words in ["warning: run 'calm' (process ", "'control' at SCHED_FIFO 80", "{cpu: ...}"] {
+    let pair = "'control' of this graph at SCHED_FIFO 80, 'control' of that run at 80";
+    for words in ["warning: run 'calm' (process ", pair, "{cpu: ...}"] {
         assert!(said.contains(words), "{words}: {said}");
     }
     assert!(said.contains(&format!("(process {pid})")), "{said}");
