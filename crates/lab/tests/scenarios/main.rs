@@ -58,16 +58,12 @@ fn main() -> ExitCode {
         mistakes::TESTS,
         pipeline::TESTS,
         player::TESTS,
-        services::TESTS,
+        pool::TESTS,
         robot::TESTS,
+        services::TESTS,
         shared_size::TESTS,
         switch::TESTS,
         sync::TESTS,
-        pipeline::TESTS,
-        player::TESTS,
-        pool::TESTS,
-        services::TESTS,
-        robot::TESTS,
     ]
     .concat();
     let mut failed = 0;
