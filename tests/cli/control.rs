@@ -9,7 +9,7 @@ use std::process::Command;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::program::{Answer, Running, SINEW, calm, edited, is_alive, ours, wait_until};
+use crate::program::{Answer, Running, SINEW, calm, claim, edited, is_alive, ours, wait_until};
 
 /// The folder for the sockets of a test's runs. Its path is short, because a socket's path must be
 /// short.
@@ -19,8 +19,7 @@ impl Place {
     pub(crate) fn new(name: &str) -> Place {
         let folder = format!("sinew-cli-{}-{name}", std::process::id());
         let folder = std::env::temp_dir().join(folder);
-        // It may be left over from a run that was killed.
-        let _ = fs::remove_dir_all(&folder);
+        claim(&folder);
         DirBuilder::new().mode(0o700).create(&folder).expect("a folder");
         Place(folder)
     }

@@ -1,21 +1,26 @@
 //! The program under test. It is started, waited for with a limit, and always ended.
 
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fmt::Debug;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
-use std::thread::sleep;
+use std::sync::{Mutex, PoisonError};
+use std::thread::{ThreadId, current, sleep};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 /// A wait longer than this is a hang. It says nothing about speed.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(180);
 /// How often a condition is checked.
 const LOOK: Duration = Duration::from_millis(5);
+
+/// The folders of the tests. Each belongs to a thread, so to a test.
+static OWNERS: Mutex<BTreeMap<PathBuf, ThreadId>> = Mutex::new(BTreeMap::new());
 
 /// The program.
 pub(crate) const SINEW: &str = env!("CARGO_BIN_EXE_sinew");
@@ -66,10 +71,19 @@ pub(crate) fn edited(name: &str, edits: &[(&str, &str)]) -> String {
 /// A new, empty folder named `name`.
 pub(crate) fn folder(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-    // It may be left over from an earlier run.
-    let _ = fs::remove_dir_all(&folder);
+    claim(&folder);
     fs::create_dir_all(&folder).expect("a folder for the test");
     folder
+}
+
+/// Deletes what an earlier run has left of this folder. Panics if another test of this program has
+/// the folder: one would delete the files of the other.
+pub(crate) fn claim(folder: &Path) {
+    let mut owners = OWNERS.lock().unwrap_or_else(PoisonError::into_inner);
+    let owner = *owners.entry(folder.to_owned()).or_insert_with(|| current().id());
+    drop(owners);
+    assert_eq!(owner, current().id(), "another test has {}, too", folder.display());
+    let _ = fs::remove_dir_all(folder);
 }
 
 /// Waits for `condition`, which is described by `what`.

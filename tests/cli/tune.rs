@@ -261,7 +261,7 @@ fn what_was_measured_is_told_though_the_disk_is_full() {
 #[test]
 fn where_no_thread_starts_no_pair_is_measured_and_nothing_is_written() {
     let Some([one, other]) = cpus() else { return };
-    let file = folder("tune_threads").join("machine.json");
+    let file = folder("tune_no_threads").join("machine.json");
     // There is no room for such a stack.
     let no_threads = "RUST_MIN_STACK=100000000000000";
     let arguments = format!("--quick --cpus {one},{other} --out {}", file.display());
