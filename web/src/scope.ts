@@ -38,6 +38,8 @@ export class ScopePanel {
   private box: Box | null = null;
   private graph = "";
   private cells: HTMLElement[][] = [];
+  /** How often the page itself refused. */
+  private refusals = 0;
 
   constructor(private readonly ask: (order: FreeOrder) => Promise<string>) {
     byId("scope-add").addEventListener("submit", (event) => {
@@ -119,8 +121,13 @@ export class ScopePanel {
   }
 
   private no(text: string): false {
-    say(this.said, text, "bad");
+    this.refusals += 1;
+    this.bad(text);
     return false;
+  }
+
+  private bad(text: string): void {
+    say(this.said, text, "bad");
   }
 
   private value(id: string): string {
@@ -236,9 +243,11 @@ export class ScopePanel {
       return void this.no("a setting is missing or beyond its limits; it is marked");
     }
     this.is_open = true;
+    const refusals = this.refusals;
     this.ask({ do: "scope", ...this.order() }).then(
-      () => this.said.dataset["state"] === "bad" && say(this.said, "", "good"),
-      (error: Error) => this.no(error.message),
+      // What the page refused after this order was sent stays.
+      () => refusals === this.refusals && this.said.dataset["state"] === "bad" && say(this.said, "", "good"),
+      (error: Error) => this.bad(error.message),
     );
   }
 
@@ -279,7 +288,7 @@ export class ScopePanel {
 
   private arm(): void {
     this.freeze(false);
-    this.ask({ do: "arm" }).then((text) => say(this.said, text, "good"), (error: Error) => this.no(error.message));
+    this.ask({ do: "arm" }).then((text) => say(this.said, text, "good"), (error: Error) => this.bad(error.message));
   }
 
   private draw(): void {

@@ -220,6 +220,23 @@ await check("a trace is chosen by name or beside its message, shown with unit an
   await page.close();
 });
 
+await check("the answer to an earlier order does not clear what the page refuses", async () => {
+  const page = await open(browser, address);
+  await live(page);
+  const hear = server.hear;
+  let late = null;
+  server.hear = (order, answer) => (order.do === "scope" ? (late = () => hear(order, answer)) : hear(order, answer));
+  await trace(page, "drives.in");
+  await until("it is asked for", () => late);
+  await trace(page, "drives.in");
+  assert.match(await said(page, "#scope-said"), /shown already/);
+  server.hear = hear;
+  late();
+  await until("the answer and the figures have come", async () => (await said(page, "#scope-traces")).includes("drives.in, rad"));
+  assert.match(await said(page, "#scope-said"), /shown already/);
+  await page.close();
+});
+
 await check("what the dashboard refuses is said beside the scope", async () => {
   const page = await open(browser, address);
   await live(page);
