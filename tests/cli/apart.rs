@@ -19,6 +19,9 @@ use crate::program::{Over, graph_in, ours, send, wait_until};
 const ROUNDS: u64 = 5;
 /// A client that waits longer than this for an answer has found a hang.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// A client's pause after an answer. Without it the CPUs are never idle. Linux 6.18 with autogroup
+/// scheduling then gave its own threads no time for seconds, so no process could start.
+const PAUSE: Duration = Duration::from_millis(1);
 /// Connections for each kind of request.
 const CONNECTIONS: usize = 4;
 
@@ -31,6 +34,7 @@ fn ask(address: &str, request: &str, over: &AtomicBool) -> BTreeMap<u16, u64> {
     while !over.load(Relaxed) {
         stream.write_all(request.as_bytes()).expect("the connection is there");
         *answers.entry(answer(&mut input)).or_default() += 1;
+        thread::sleep(PAUSE);
     }
     answers
 }
