@@ -82,9 +82,11 @@ export class DomainsPanel {
 }
 
 /** The state of another host. */
-function host({ name, state, round_trip_us, late }: HostStatus): string {
+function host({ name, state, round_trip_us, late, misplaced = 0 }: HostStatus): string {
   const there = state === "heard" && round_trip_us ? `, ${(round_trip_us / 1000).toFixed(1)} ms there and back` : "";
-  return `host ${name} ${words(state)}${there}${late > 0 ? `, ${count(late)} late` : ""}`;
+  const dropped = [[late, "late"], [misplaced, "misplaced"]] as const;
+  const counts = dropped.filter(([n]) => n > 0).map(([n, word]) => `, ${count(n)} ${word}`).join("");
+  return `host ${name} ${words(state)}${there}${counts}`;
 }
 
 /** The name, as a link if the domain serves a page other than this one. */

@@ -130,9 +130,10 @@ export interface DomainStatus {
 /** Another host of the graph. */
 export interface HostStatus {
   name: string;
-  state: "unheard" | "heard" | "silent" | "other_graph";
+  state: "unheard" | "heard" | "silent" | "other_graph" | "two";
   round_trip_us?: number | null;
   late: number;
+  misplaced?: number;
 }
 
 export interface NodeStatus {

@@ -4,7 +4,7 @@
 mod logged;
 mod stop;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -169,6 +169,8 @@ words! {
         Silent = "silent",
         /// It has another graph: nothing from it is accepted.
         OtherGraph = "other_graph",
+        /// Two programs have its name, or this host's. The one that was there first is obeyed.
+        Two = "two",
     }
 }
 
@@ -260,8 +262,36 @@ pub struct HostStatus {
     pub late: u64,
     /// Messages from it that did not arrive, or found no room here.
     pub lost: u64,
-    /// Messages in its name that were refused: without our stamp, or malformed.
+    /// What came in its name and was refused: without our stamp, malformed, of a second program.
     pub refused: u64,
+    /// The same by its reason, without the reasons that were never met.
+    #[serde(default)]
+    pub refused_as: BTreeMap<String, u64>,
+    /// What came under the key of another port or host than the one that it names. It was dropped.
+    #[serde(default)]
+    pub misplaced: u64,
+    /// Messages that came before both hosts had heard each other. They were dropped.
+    #[serde(default)]
+    pub early: u64,
+}
+
+impl HostStatus {
+    /// Adds the counts of an earlier report.
+    pub fn add_counts(&mut self, before: &HostStatus) {
+        let HostStatus { late, lost, refused, refused_as, misplaced, early, .. } = before;
+        let sums = [
+            (&mut self.late, late),
+            (&mut self.lost, lost),
+            (&mut self.refused, refused),
+            (&mut self.misplaced, misplaced),
+            (&mut self.early, early),
+        ];
+        sums.into_iter().for_each(|(sum, count)| *sum = sum.saturating_add(*count));
+        for (reason, count) in refused_as {
+            let sum = self.refused_as.entry(reason.clone()).or_default();
+            *sum = sum.saturating_add(*count);
+        }
+    }
 }
 
 /// The difference between the clocks of another host and of this one, from the best of the latest

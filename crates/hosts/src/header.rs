@@ -5,30 +5,41 @@
 //! Numbers are little-endian.
 //!
 //! ```text
-//!  0  "SNW" | version: 1
+//!  0  "SNW" | version: 2
 //!  4  u16 echoes | u16 zero
-//!  8  u64 life of the sender: another number each time that it starts
-//! 16  u64 sequence: 1, 2 and so on within a life, of each key by itself
-//! 24  u64 when it was sent, ns since 1970 by the clock of the sender: for logs only
-//! 32  the echoes, 24 bytes each: u64 host | u64 life | u64 stamp, ns
+//!  8  u64 the sender: the number of its host
+//! 16  u64 its life: another number each time that it starts, never 0
+//! 24  u64 the number of the key under which it sends
+//! 32  u64 sequence: 1, 2 and so on within a life, of each key by itself
+//! 40  u64 when it was sent, ns since 1970 by the clock of the sender: for logs only
+//! 48  the echoes, 24 bytes each: u64 host | u64 life | u64 stamp, ns
 //!     the message: as many bytes as its type has
 //! ```
+//!
+//! Who sends and under which key stands inside the message, because a transport may deliver it
+//! under another key. Numbers are FNV-1a of the name or key: [`number`](crate::number).
 
 use std::fmt;
 
 /// Bytes before the echoes.
-pub const HEADER_LEN: usize = 32;
+pub const HEADER_LEN: usize = 48;
 /// Most echoes: hosts that judge the messages of one port.
 pub const ECHOES_MAX: usize = 64;
 
-const MAGIC: [u8; 4] = *b"SNW\x01";
-const ECHO_LEN: usize = 24;
+/// Bytes of an echo.
+pub const ECHO_LEN: usize = 24;
+
+const MAGIC: [u8; 4] = *b"SNW\x02";
 
 /// The header of a message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MessageHeader {
-    /// The sender's life: another number each time that it starts.
+    /// The number of the host that sends.
+    pub host: u64,
+    /// The sender's life: another number each time that it starts, never 0.
     pub life: u64,
+    /// The number of the key under which it sends.
+    pub key: u64,
     /// Rises by one with each message of a key within a life.
     pub sequence: u64,
     /// When it was sent, by the sender's clock, ns since 1970. No decision depends on it.
@@ -59,13 +70,21 @@ pub enum Malformed {
         /// Bytes of a message of the type.
         size: usize,
     },
-    /// The bytes do not begin like a header, or are of another version.
+    /// The bytes do not begin like a header.
     Magic,
+    /// The header is of this version, which is another one.
+    Version(u8),
     /// More echoes than allowed.
     Echoes(u16),
 }
 
 impl MessageHeader {
+    /// The stamp in it that a life of a host has sent, if there is one.
+    pub fn stamp_of(&self, (host, life): (u64, u64)) -> Option<u64> {
+        let is_it = |echo: &&Echo| (echo.host, echo.life) == (host, life);
+        self.echoes.iter().find(is_it).map(|echo| echo.stamp_ns)
+    }
+
     /// The header followed by the message, as bytes.
     ///
     /// # Panics
@@ -77,7 +96,7 @@ impl MessageHeader {
         bytes.extend_from_slice(&MAGIC);
         bytes.extend_from_slice(&(echoes as u16).to_le_bytes());
         bytes.extend_from_slice(&[0; 2]);
-        for word in [self.life, self.sequence, self.sent_unix_ns] {
+        for word in [self.host, self.life, self.key, self.sequence, self.sent_unix_ns] {
             bytes.extend_from_slice(&word.to_le_bytes());
         }
         for Echo { host, life, stamp_ns } in &self.echoes {
@@ -109,8 +128,10 @@ impl MessageHeader {
     pub fn split(bytes: &[u8]) -> Result<(MessageHeader, &[u8]), Malformed> {
         let wrong = Malformed::Length { len: bytes.len(), size: 0 };
         let (head, rest) = bytes.split_at_checked(HEADER_LEN).ok_or(wrong)?;
-        if head[..4] != MAGIC {
-            return Err(Malformed::Magic);
+        match [head[0], head[1], head[2], head[3]] {
+            MAGIC => {}
+            [b'S', b'N', b'W', version] => return Err(Malformed::Version(version)),
+            _ => return Err(Malformed::Magic),
         }
         let echoes = u16::from_le_bytes([head[4], head[5]]);
         if usize::from(echoes) > ECHOES_MAX {
@@ -127,9 +148,11 @@ impl MessageHeader {
             stamp_ns: word(&of[2]),
         };
         let header = MessageHeader {
-            life: word(&words[0]),
-            sequence: word(&words[1]),
-            sent_unix_ns: word(&words[2]),
+            host: word(&words[0]),
+            life: word(&words[1]),
+            key: word(&words[2]),
+            sequence: word(&words[3]),
+            sent_unix_ns: word(&words[4]),
             echoes: echoed.chunks_exact(3).map(echo).collect(),
         };
         Ok((header, message))
@@ -144,9 +167,14 @@ impl fmt::Display for Malformed {
                 "{len} bytes, expected a header and a message of {size} bytes; the other side uses \
                  another type for this link"
             ),
-            Malformed::Magic => f.write_str(
-                "the bytes do not begin with 'SNW' and 1; another program, or another version of \
-                 this one, writes to this key",
+            Malformed::Magic => {
+                f.write_str("the bytes do not begin with 'SNW'; another program writes to this key")
+            }
+            Malformed::Version(version) => write!(
+                f,
+                "a header of version {version}, expected {}; run the same version of Sinew on both \
+                 hosts",
+                MAGIC[3]
             ),
             Malformed::Echoes(count) => write!(f, "{count} echoes, at most {ECHOES_MAX}"),
         }
@@ -167,7 +195,8 @@ mod tests {
     fn what_is_written_is_read() {
         for count in [0, 1, 3, ECHOES_MAX as u64] {
             let echoes = (0..count).map(echo).collect();
-            let header = MessageHeader { life: 1, sequence: 2, sent_unix_ns: 3, echoes };
+            let header =
+                MessageHeader { host: 8, life: 1, sequence: 2, echoes, ..MessageHeader::default() };
             for message in [&b""[..], b"x", &[7; 256]] {
                 let bytes = header.write(message);
                 let read = MessageHeader::read(&bytes, message.len());
@@ -179,10 +208,12 @@ mod tests {
     /// As docs/hosts.md describes it for other programs.
     #[test]
     fn the_bytes_are_those_of_the_table() {
-        let echoes = vec![Echo { host: 4, life: 5, stamp_ns: 6 }];
-        let bytes = MessageHeader { life: 1, sequence: 2, sent_unix_ns: 3, echoes }.write(b"ab");
-        let mut expected = b"SNW\x01\x01\0\0\0".to_vec();
-        for word in [1_u64, 2, 3, 4, 5, 6] {
+        let echoes = vec![Echo { host: 6, life: 7, stamp_ns: 8 }];
+        let numbers =
+            MessageHeader { host: 1, life: 2, key: 3, sequence: 4, ..MessageHeader::default() };
+        let bytes = MessageHeader { sent_unix_ns: 5, echoes, ..numbers }.write(b"ab");
+        let mut expected = b"SNW\x02\x01\0\0\0".to_vec();
+        for word in [1_u64, 2, 3, 4, 5, 6, 7, 8] {
             expected.extend_from_slice(&word.to_le_bytes());
         }
         expected.extend_from_slice(b"ab");
@@ -204,7 +235,10 @@ mod tests {
             }
         }
         assert_eq!(MessageHeader::read(b"SNW", 8), Err(Malformed::Length { len: 3, size: 8 }));
-        assert_eq!(MessageHeader::read(&[0; 40], 8), Err(Malformed::Magic));
+        assert_eq!(MessageHeader::read(&[0; 56], 8), Err(Malformed::Magic));
+        let mut other = whole.clone();
+        other[3] = 1;
+        assert_eq!(MessageHeader::read(&other, 8), Err(Malformed::Version(1)));
         let mut many = whole;
         many[4] = 65;
         assert_eq!(MessageHeader::read(&many, 8), Err(Malformed::Echoes(65)));

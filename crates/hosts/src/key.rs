@@ -17,24 +17,22 @@ pub fn call_key(graph: &str, host: &str, caller: &str, node: &str, input: &str) 
     format!("sinew/{graph}/{host}/@call/{caller}/{node}/{input}")
 }
 
-/// The number of a host: FNV-1a of its name, 64 bits
+/// The number of a host, from its name, or of a key: FNV-1a, 64 bits
 /// (<http://www.isthe.com/chongo/tech/comp/fnv/>).
-pub fn host_number(name: &str) -> u64 {
-    name.bytes().fold(0xcbf2_9ce4_8422_2325, |number, byte| {
+pub fn number(text: &str) -> u64 {
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |number, byte| {
         (number ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
     })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-
     /// The published test vectors.
     #[test]
     fn numbers_are_those_of_fnv() {
         let vectors = [("", 0xcbf2_9ce4_8422_2325), ("a", 0xaf63_dc4c_8601_ec8c)];
         for (text, number) in vectors.into_iter().chain([("foobar", 0x8594_4171_f739_67e8)]) {
-            assert_eq!(host_number(text), number, "{text}");
+            assert_eq!(super::number(text), number, "{text}");
         }
     }
 }

@@ -11,10 +11,14 @@ mod clock;
 mod header;
 mod judge;
 mod key;
+mod order;
+mod sent;
 mod stamps;
 
 pub use clock::{ClockEstimate, DRIFT_PPM};
-pub use header::{ECHOES_MAX, Echo, HEADER_LEN, Malformed, MessageHeader};
+pub use header::{ECHO_LEN, ECHOES_MAX, Echo, HEADER_LEN, Malformed, MessageHeader};
 pub use judge::{Freshness, Judge};
-pub use key::{call_key, host_number, message_key, stamp_key};
+pub use key::{call_key, message_key, number, stamp_key};
+pub use order::{Misordered, Order};
+pub use sent::SentStamps;
 pub use stamps::{Stamps, Turn};

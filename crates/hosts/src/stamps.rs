@@ -24,13 +24,12 @@ pub struct Stamps {
 pub struct Turn(Vec<Echo>);
 
 impl Stamps {
-    /// Takes a stamp that another host has sent. A stamp of the same life that is older than the
-    /// last, such as one that was overtaken, changes nothing. With more than [`ECHOES_MAX`] hosts,
+    /// Takes the last stamp that another host has sent. It may be older than the one before: a
+    /// forged one must not stand in the way of the true ones. With more than [`ECHOES_MAX`] hosts,
     /// the ones that come last are ignored.
     pub fn hear(&mut self, echo: Echo) {
         let has_room = self.heard.len() < ECHOES_MAX;
         match self.heard.iter_mut().find(|it| it.host == echo.host) {
-            Some(it) if it.life == echo.life => it.stamp_ns = it.stamp_ns.max(echo.stamp_ns),
             Some(it) => *it = echo,
             None if has_room => self.heard.push(echo),
             None => {}
@@ -62,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_of_a_life_counts_and_a_new_life_begins_anew() {
+    fn the_last_one_that_was_heard_counts() {
         let mut stamps = Stamps::default();
         let newest = |stamps: &mut Stamps| {
             let turn = stamps.begin();
@@ -73,7 +72,7 @@ mod tests {
         for stamp_ns in [5, 9, 7] {
             stamps.hear(echo(stamp_ns));
         }
-        assert_eq!(newest(&mut stamps), [echo(9)]);
+        assert_eq!(newest(&mut stamps), [echo(7)]);
         let anew = Echo { life: 2, ..echo(3) };
         stamps.hear(anew);
         assert_eq!(newest(&mut stamps), [anew]);

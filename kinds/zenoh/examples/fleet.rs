@@ -107,11 +107,13 @@ fn access(robots: usize) -> String {
     let mut add = |name: &str, cn: &str, hears: &str, says: &str| {
         let keys = |below: &str| format!("'sinew/{below}/**'");
         let heard = format!("{0}, 'sinew/{hears}/*/@stamp', 'sinew/{hears}/*/@alive'", keys(hears));
+        // Hosts subscribe to patterns.
+        let asked = heard.replace("'sinew/", "'sinew$*/");
         let said = format!("{0}, 'sinew/{says}/@stamp', 'sinew/{says}/@alive'", keys(says));
-        let all = "'sinew/**', 'sinew/*/*/@stamp', 'sinew/*/*/@alive'";
+        let all = "'sinew$*/**', 'sinew$*/*/*/@stamp', 'sinew$*/*/*/@alive'";
         let says = "'put', 'liveliness_token'";
         for (id, flow, messages, keys) in [
-            ("ask", "ingress", asks, heard.as_str()),
+            ("ask", "ingress", asks, asked.as_str()),
             ("asked", "egress", asks, all),
             ("hear", "egress", says, &heard),
             ("say", "ingress", says, &said),

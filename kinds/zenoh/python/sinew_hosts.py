@@ -1,6 +1,7 @@
 """What the hosts of a Sinew graph say to each other over zenoh, for programs in Python.
 
-To read what a host sends, subscribe to ``message_key(...)`` and give the bytes to ``parse``.
+To read what a host sends, subscribe to ``heard(message_key(...))`` and give the bytes to ``parse``.
+What does not bear the number of the key that you expect is misplaced: drop it.
 
 To send commands a program must be a host of the graph: a peer in its spec, with its version. A
 command is obeyed by the age of the stamp in it, a time that its receiver has said. So take the
@@ -13,12 +14,14 @@ stamps *before* you read what the command is made from::
 
 The bytes are little-endian::
 
-    0  "SNW" | 1
+    0  "SNW" | 2
     4  u16 echoes | u16 zero
-    8  u64 life of who sends: another number each time that it starts
-    16 u64 sequence: 1, 2 and so on within a life, of each key by itself
-    24 u64 when it was sent, ns since 1970: for logs
-    32 the echoes, 24 bytes each: u64 host | u64 life | u64 stamp, ns
+    8  u64 the sender: number(its name)
+    16 u64 its life: another number each time that it starts, never 0
+    24 u64 number(the key under which it sends)
+    32 u64 sequence: 1, 2 and so on within a life, of each key by itself
+    40 u64 when it was sent, ns since 1970: for logs
+    48 the echoes, 24 bytes each: u64 host | u64 life | u64 stamp, ns
        the message; under @stamp: u64 own stamp, ns | u64 version | for each echo u64 how long the
        stamp was held, ns
 """
@@ -29,8 +32,8 @@ import threading
 import time
 from typing import NamedTuple
 
-MAGIC = b"SNW\x01"
-HEAD = struct.Struct("<4sHHQQQ")
+MAGIC = b"SNW\x02"
+HEAD = struct.Struct("<4sHHQQQQQ")
 ECHO = struct.Struct("<QQQ")
 STAMP = struct.Struct("<QQ")
 
@@ -46,19 +49,21 @@ class Echo(NamedTuple):
 class Message(NamedTuple):
     """A message and what is said of it."""
 
+    host: int
     life: int
+    key: int
     sequence: int
     sent_unix_ns: int
     echoes: list
     message: bytes
 
 
-def host_number(name):
-    """The number that stands for a host: FNV-1a of its name, 64 bits."""
-    number = 0xCBF29CE484222325
-    for byte in name.encode():
-        number = (number ^ byte) * 0x100000001B3 % 2**64
-    return number
+def number(text):
+    """The number that stands for a host's name or for a key: FNV-1a, 64 bits."""
+    found = 0xCBF29CE484222325
+    for byte in text.encode():
+        found = (found ^ byte) * 0x100000001B3 % 2**64
+    return found
 
 
 def message_key(graph, host, node, port, type_hash):
@@ -66,23 +71,30 @@ def message_key(graph, host, node, port, type_hash):
     return f"sinew/{graph}/{host}/{node}/{port}/{type_hash:08x}"
 
 
+def heard(key):
+    """What to subscribe to for a key. Zenoh gives numbers to keys without wildcards, and mixes them
+    up after short outages; this pattern gets none."""
+    return key.replace("sinew/", "sinew$*/", 1)
+
+
 def parse(data):
     """The message in bytes; ValueError if they are none."""
     if len(data) < HEAD.size:
         raise ValueError(f"{len(data)} bytes are no header")
-    magic, count, _, life, sequence, sent_unix_ns = HEAD.unpack_from(data)
+    magic, count, _, host, life, key, sequence, sent_unix_ns = HEAD.unpack_from(data)
     if magic != MAGIC:
-        raise ValueError("the bytes do not begin with 'SNW' and 1")
+        raise ValueError("the bytes do not begin with 'SNW' and 2")
     end = HEAD.size + count * ECHO.size
     if len(data) < end:
         raise ValueError(f"{len(data)} bytes do not hold {count} echoes")
     echoes = [Echo(*it) for it in ECHO.iter_unpack(data[HEAD.size : end])]
-    return Message(life, sequence, sent_unix_ns, echoes, bytes(data[end:]))
+    return Message(host, life, key, sequence, sent_unix_ns, echoes, bytes(data[end:]))
 
 
-def write(life, sequence, echoes, message):
-    """The bytes of a message."""
-    head = HEAD.pack(MAGIC, len(echoes), 0, life, sequence, time.time_ns())
+def write(host, life, key, sequence, echoes, message):
+    """The bytes of a message; host and key by name."""
+    numbers = number(host), life, number(key)
+    head = HEAD.pack(MAGIC, len(echoes), 0, *numbers, sequence, time.time_ns())
     return head + b"".join(ECHO.pack(*it) for it in echoes) + message
 
 
@@ -96,7 +108,8 @@ class Host:
         self._sequences, self._heard = {}, {}
         self._lock, self._over = threading.Lock(), threading.Event()
         self._token = session.liveliness().declare_token(f"sinew/{graph}/{name}/@alive")
-        self._subscriber = session.declare_subscriber(f"sinew/{graph}/*/@stamp", self._hear)
+        stamps = heard(f"sinew/{graph}/*/@stamp")
+        self._subscriber = session.declare_subscriber(stamps, self._hear)
         self._thread = threading.Thread(target=self._say, daemon=True)
         self._thread.start()
 
@@ -123,11 +136,12 @@ class Host:
         key = f"sinew/{self._graph}/{host}/@call/{self._name}/{node}/{input}"
         sequence = self._next(key)
         wait = struct.pack("<Q", int(wait_s * 1000))
-        question = write(self._life, sequence, stamps, wait + packet)
+        question = write(self._name, self._life, key, sequence, stamps, wait + packet)
         for reply in self._session.get(key, payload=question, timeout=wait_s):
             if reply.ok is not None:
                 said = parse(reply.ok.payload.to_bytes())
-                if said.sequence == sequence:
+                is_answer = (said.host, said.key) == (number(host), number(key))
+                if is_answer and said.sequence == sequence:
                     return said.message
         return None
 
@@ -142,25 +156,25 @@ class Host:
         sequence = self._next(key)
         self._session.put(
             key,
-            write(self._life, sequence, stamps, message),
+            write(self._name, self._life, key, sequence, stamps, message),
             congestion_control=zenoh.CongestionControl.DROP,
             priority=zenoh.Priority.INTERACTIVE_HIGH,
             express=True,
         )
 
     def _hear(self, came):
-        host = host_number(str(came.key_expr).split("/")[2])
+        key = str(came.key_expr)
+        host = number(key.split("/")[2])
         try:
             frame = parse(came.payload.to_bytes())
             stamp_ns, version = STAMP.unpack_from(frame.message)
         except (ValueError, struct.error):
             return
-        echo = Echo(host, frame.life, stamp_ns)
+        is_misplaced = (frame.host, frame.key) != (host, number(key))
+        if is_misplaced or version != self._version:
+            return
         with self._lock:
-            last, _ = self._heard.get(host, (None, 0))
-            is_older = last and last.life == echo.life and last.stamp_ns >= stamp_ns
-            if version == self._version and not is_older:
-                self._heard[host] = (echo, time.monotonic_ns())
+            self._heard[host] = (Echo(host, frame.life, stamp_ns), time.monotonic_ns())
 
     def _say(self):
         key = f"sinew/{self._graph}/{self._name}/@stamp"

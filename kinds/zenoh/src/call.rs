@@ -1,6 +1,7 @@
 //! A call between two hosts: a question of zenoh and its answer.
 //!
-//! A call is never repeated: what may have been carried out is never carried out again.
+//! A call is never repeated: what may have been carried out is never carried out again. Question
+//! and answer bear the number of the call's key, and each the number of the host that sends it.
 //!
 //! ```text
 //! question: the header of messages | u64 how long the caller waits, ms | the packet
@@ -12,14 +13,14 @@
 use std::fmt;
 use std::time::{Duration, Instant};
 
-use sinew_hosts::{ECHOES_MAX, Echo, HEADER_LEN, MessageHeader};
+use sinew_hosts::{ECHO_LEN, ECHOES_MAX, Echo, HEADER_LEN, MessageHeader};
 use zenoh::query::Query;
 
 use crate::configuration::CALL_MAX;
+use crate::not_taken::NotTaken;
 use crate::room::Place;
+use crate::shared::malformed;
 
-/// Bytes of an echo in a header.
-const ECHO_LEN: usize = 24;
 /// Bytes of the time that the caller waits.
 const WAIT_LEN: usize = 8;
 /// Most bytes of a question.
@@ -103,6 +104,8 @@ pub(crate) struct Question {
 /// An answer of this host that waits to be sent.
 pub(crate) struct Reply {
     pub(crate) query: Query,
+    /// The place of its input among those that others call.
+    pub(crate) at: usize,
     pub(crate) sequence: u64,
     pub(crate) bytes: Vec<u8>,
     /// The place of the call, held until the answer is sent. `None`: the call has found no place.
@@ -115,12 +118,14 @@ pub(crate) fn question(header: &MessageHeader, wait: Duration, packet: &[u8]) ->
     header.write(&[&wait_ms.to_le_bytes(), packet].concat())
 }
 
-/// Splits a question into its header, how long the caller waits, and the packet. `None`: the bytes
-/// are not a question.
-pub(crate) fn read(bytes: &[u8]) -> Option<(MessageHeader, Duration, &[u8])> {
-    let (header, rest) = MessageHeader::split(bytes).ok()?;
-    let (wait_ms, packet) = rest.split_first_chunk::<WAIT_LEN>()?;
-    Some((header, Duration::from_millis(u64::from_le_bytes(*wait_ms)), packet))
+/// Splits a question into its header, how long the caller waits, and the packet.
+///
+/// # Errors
+/// The bytes are not a question.
+pub(crate) fn read(bytes: &[u8]) -> Result<(MessageHeader, Duration, &[u8]), NotTaken> {
+    let (header, rest) = MessageHeader::split(bytes).map_err(malformed)?;
+    let (wait_ms, packet) = rest.split_first_chunk::<WAIT_LEN>().ok_or(NotTaken::Malformed)?;
+    Ok((header, Duration::from_millis(u64::from_le_bytes(*wait_ms)), packet))
 }
 
 #[cfg(test)]
@@ -130,15 +135,16 @@ mod tests {
     #[test]
     fn a_question_is_read_as_it_was_written_and_nothing_else_is_one() {
         let echo = Echo { host: 1, life: 2, stamp_ns: 3 };
-        let header = MessageHeader { life: 5, sequence: 6, echoes: vec![echo], sent_unix_ns: 7 };
+        let (life, echoes) = (5, vec![echo]);
+        let header = MessageHeader { life, sequence: 6, echoes, ..MessageHeader::default() };
         let wait = Duration::from_millis(1500);
         let bytes = question(&header, wait, b"packet");
-        assert_eq!(read(&bytes), Some((header.clone(), wait, &b"packet"[..])));
-        assert_eq!(read(&question(&header, wait, b"")), Some((header, wait, &b""[..])));
+        assert_eq!(read(&bytes), Ok((header.clone(), wait, &b"packet"[..])));
+        assert_eq!(read(&question(&header, wait, b"")), Ok((header, wait, &b""[..])));
         let head = bytes.len() - 6;
         for len in 0..head {
-            assert_eq!(read(&bytes[..len]), None, "{len}");
+            assert_eq!(read(&bytes[..len]), Err(NotTaken::Malformed), "{len}");
         }
-        assert_eq!(read(&[0xff; 100]), None);
+        assert_eq!(read(&[0xff; 100]), Err(NotTaken::Malformed));
     }
 }

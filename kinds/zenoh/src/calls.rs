@@ -4,10 +4,13 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use sinew_hosts::{Echo, Freshness, Judge};
+use sinew_hosts::{Echo, Freshness, Judge, MessageHeader, number};
 use zenoh::query::Query;
 
-use crate::call::{self, AnswerTaker, CallFailure, Question, Reply, Waits};
+use crate::call::{AnswerTaker, CallFailure, Question, Reply, Waits};
+use crate::configuration::{answered_key, asked_key};
+use crate::inbox::refusal;
+use crate::not_taken::NotTaken;
 use crate::room::{Place, Room};
 use crate::say::SayQueue;
 use crate::setting::{CallPort, Setting, Way};
@@ -22,9 +25,6 @@ pub struct CallCounts {
     pub taken: u64,
     /// Its calls that came when nobody waited for a reply any more.
     pub late: u64,
-    /// Calls and answers in its name that were malformed, seen before, without a stamp of this
-    /// life of this host, or of a host that has not said this version.
-    pub refused: u64,
     /// Calls, to it or from it, that found no room here.
     pub full: u64,
     /// Its calls that were sent and never came.
@@ -49,8 +49,8 @@ impl IncomingCall {
     /// Answers the call; never waits for the network. A call that is dropped unanswered is lost for
     /// its caller.
     pub fn answer(self, bytes: Vec<u8>) {
-        let (query, sequence, place) = (self.query, self.sequence, Some(self.place));
-        self.say.answer(Reply { query, sequence, bytes, _place: place });
+        let (query, at, sequence, place) = (self.query, self.at, self.sequence, Some(self.place));
+        self.say.answer(Reply { query, at, sequence, bytes, _place: place });
     }
 }
 
@@ -66,6 +66,8 @@ pub(crate) struct Calls {
     counts: Vec<Mutex<CallCounts>>,
     /// The peer of each call: of the inputs on other hosts, and of the inputs here.
     peers: [Vec<usize>; 2],
+    /// The number of its key, in the same order.
+    keys: [Vec<u64>; 2],
     /// What waits to be sent, for each way that the host speaks by.
     pub(crate) ways: Vec<(Way, Arc<SayQueue>)>,
     /// For each peer, the index of its way.
@@ -80,22 +82,25 @@ impl fmt::Debug for Calls {
 }
 
 impl Calls {
-    pub(crate) fn new(setting: &Setting, (host, life): (u64, u64)) -> Calls {
+    pub(crate) fn new(setting: &Setting, own: (u64, u64)) -> Calls {
         // The setting was checked, so the peer is there.
         let peer = |it: &CallPort| setting.peer(&it.host).unwrap_or_default();
         let peers = [&setting.calls, &setting.called].map(|all| all.iter().map(peer).collect());
+        let asked = setting.calls.iter().map(|it| number(&asked_key(setting, it)));
+        let answered = setting.called.iter().map(|it| number(&answered_key(setting, it)));
         let queue = |it| (it, Arc::new(SayQueue::new(setting.calls.len())));
         let ways: Vec<_> = setting.ways().into_iter().map(queue).collect();
         let way_of = |peer| ways.iter().position(|it| it.0 == setting.way(peer));
         let way_of = setting.peers.iter().map(way_of).map(Option::unwrap_or_default).collect();
         // Each call itself says how old it may be.
-        let judge = |_| Mutex::new(Judge::new(host, life, u64::MAX));
+        let judge = |_| Mutex::new(Judge::new(own, u64::MAX));
         Calls {
             asked: Arc::default(),
             answering: Arc::default(),
             judges: setting.called.iter().map(judge).collect(),
             counts: setting.peers.iter().map(|_| Mutex::default()).collect(),
             peers,
+            keys: [asked.collect(), answered.collect()],
             ways,
             way_of,
             take: OnceLock::new(),
@@ -115,6 +120,16 @@ impl Calls {
     /// The peer behind an input that others call.
     pub(crate) fn calling_peer(&self, at: usize) -> usize {
         self.peers[1][at]
+    }
+
+    /// The number of the key of a call of the setting.
+    pub(crate) fn asked_key(&self, at: usize) -> u64 {
+        self.keys[0][at]
+    }
+
+    /// The number of the key of an input that others call.
+    pub(crate) fn answered_key(&self, at: usize) -> u64 {
+        self.keys[1][at]
     }
 
     /// The queue of the way to a peer.
@@ -144,31 +159,29 @@ impl Calls {
         self.say(self.called_peer(at)).ask(Question { at, wait, since, echoes, packet, waits });
     }
 
-    /// A question came for input `at`, from a host whose joined life is `joined`.
+    /// A question came for input `at`, of a life that may ask.
+    ///
+    /// # Errors
+    /// It is not taken, and why.
     pub(crate) fn arrive(
         &self,
         at: usize,
-        (query, bytes): (Query, &[u8]),
-        joined: Option<u64>,
-        now_ns: u64,
-    ) {
+        (query, header): (Query, &MessageHeader),
+        (wait, packet): (Duration, &[u8]),
+        (was_sent, now_ns): (impl Fn(u64) -> bool, u64),
+    ) -> Result<(), NotTaken> {
         let peer = self.calling_peer(at);
         let mut counts = self.counts(peer);
-        let read = call::read(bytes).filter(|(header, ..)| joined == Some(header.life));
-        let Some((header, wait, packet)) = read else {
-            counts.refused += 1;
-            return;
-        };
         let mut judge = self.judges[at].lock().unwrap_or_else(PoisonError::into_inner);
-        let Freshness::Fresh { stamp_ns, lost } = judge.judge(&header, now_ns) else {
-            counts.refused += 1;
-            return;
+        let (stamp_ns, lost) = match judge.judge(header, was_sent, now_ns) {
+            Freshness::Fresh { stamp_ns, lost } => (stamp_ns, lost),
+            refused => return Err(refusal(refused)),
         };
-        counts.lost += lost;
+        counts.lost = counts.lost.saturating_add(lost);
         let age = Duration::from_nanos(now_ns.saturating_sub(stamp_ns));
         let Some(wait) = wait.min(WAIT_MAX).checked_sub(age).filter(|it| !it.is_zero()) else {
             counts.late += 1;
-            return;
+            return Ok(());
         };
         let (sequence, take) = (header.sequence, self.take.get());
         match (self.answering.take(packet.len()), take) {
@@ -180,8 +193,10 @@ impl Calls {
             }
             _ => {
                 counts.full += 1;
-                self.say(peer).answer(Reply { query, sequence, bytes: Vec::new(), _place: None });
+                let reply = Reply { query, at, sequence, bytes: Vec::new(), _place: None };
+                self.say(peer).answer(reply);
             }
         }
+        Ok(())
     }
 }

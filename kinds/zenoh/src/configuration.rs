@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use sinew_flow::RELAYED_MAX;
-use sinew_hosts::{HEADER_LEN, call_key, message_key, stamp_key};
+use sinew_hosts::{HEADER_LEN, call_key, message_key, number, stamp_key};
 
 use crate::setting::{CallPort, MESSAGE_MAX, Peer, Setting, TlsFiles, Way, cn};
 
@@ -44,9 +44,26 @@ pub(crate) fn answered_key(setting: &Setting, CallPort { host, node, input }: &C
     call_key(&setting.graph, &setting.host, host, node, input)
 }
 
+/// What a host subscribes to, to hear what is sent under a key.
+///
+/// Zenoh replaces the beginning of a key without wildcards by a number, and each side of a
+/// connection has numbers of its own. After a short outage a connection may begin anew at one side
+/// while the other side still uses the numbers of the one before: data then comes out under the
+/// key of another port. A pattern whose first part has a wildcard gets no number, and what is sent
+/// to it bears its whole key.
+pub(crate) fn heard(key: &str) -> String {
+    key.replacen("sinew/", "sinew$*/", 1)
+}
+
 /// The key of the token that says that a host is there.
 pub(crate) fn alive_key(graph: &str, host: &str) -> String {
     format!("sinew/{graph}/{host}/@alive")
+}
+
+/// The number by which the end of a connection shows its host: not that of a host with the same
+/// name in another graph.
+pub(crate) fn end_number(setting: &Setting, host: &str) -> u64 {
+    number(&format!("{}/{host}", setting.graph))
 }
 
 /// The name of this connection's end, in hexadecimal: zenoh's id. Its upper half is the host's
@@ -162,19 +179,20 @@ fn tls(files: &TlsFiles) -> String {
 fn access(setting: &Setting) -> String {
     let own = &setting.host;
     // `**` matches no part that begins with '@'.
-    let keys = |host: &str| {
-        let all = format!("sinew/{}/{host}/**", setting.graph);
-        format!("{}, {}", quoted(&all), quoted(&stamp_key(&setting.graph, host)))
+    let all = |host: &str| {
+        [format!("sinew/{}/{host}/**", setting.graph), stamp_key(&setting.graph, host)]
     };
+    let keys = |host: &str| all(host).map(|it| quoted(&it)).join(", ");
+    let patterns = |host: &str| all(host).map(|it| quoted(&heard(&it))).join(", ");
     let token = |host: &str| quoted(&alive_key(&setting.graph, host));
     let (mut rules, mut subjects, mut policies) = (String::new(), String::new(), String::new());
     let direct = |it: &&Peer| setting.way(it) == Way::Direct;
     for (at, peer) in setting.peers.iter().filter(direct).map(|it| &it.name).enumerate() {
         let rows = [
             ("ingress", r#""put""#, keys(peer)),
-            ("egress", r#""declare_subscriber""#, keys(peer)),
+            ("egress", r#""declare_subscriber""#, patterns(peer)),
             ("egress", r#""put""#, keys(own)),
-            ("ingress", r#""declare_subscriber""#, keys(own)),
+            ("ingress", r#""declare_subscriber""#, patterns(own)),
             ("ingress", r#""liveliness_token""#, token(peer)),
             ("egress", r#""liveliness_token""#, token(own)),
             ("egress", r#""declare_liveliness_subscriber", "liveliness_query""#, token(peer)),
@@ -206,17 +224,21 @@ fn access(setting: &Setting) -> String {
 }
 
 /// What a peer may ask and answer, and what this host may ask it.
-fn calls(setting: &Setting, peer: &str) -> [(&'static str, &'static str, String); 4] {
-    let keys = |of: &[CallPort], key: fn(&Setting, &CallPort) -> String| {
-        let of = of.iter().filter(|it| it.host == peer);
-        of.map(|it| quoted(&key(setting, it))).collect::<Vec<_>>().join(", ")
+fn calls(setting: &Setting, peer: &str) -> [(&'static str, &'static str, String); 6] {
+    let keys = |of: &[CallPort], key: fn(&Setting, &CallPort) -> String, as_heard: bool| {
+        let of = of.iter().filter(|it| it.host == peer).map(|it| key(setting, it));
+        let of = of.map(|key| if as_heard { heard(&key) } else { key });
+        of.map(|key| quoted(&key)).collect::<Vec<_>>().join(", ")
     };
-    let (there, here) = (keys(&setting.calls, asked_key), keys(&setting.called, answered_key));
+    let there = |as_heard| keys(&setting.calls, asked_key, as_heard);
+    let here = |as_heard| keys(&setting.called, answered_key, as_heard);
     [
-        ("egress", r#""query""#, there.clone()),
-        ("ingress", r#""reply", "declare_queryable""#, there),
-        ("ingress", r#""query""#, here.clone()),
-        ("egress", r#""reply", "declare_queryable""#, here),
+        ("egress", r#""query""#, there(false)),
+        ("ingress", r#""reply""#, there(false)),
+        ("ingress", r#""declare_queryable""#, there(true)),
+        ("ingress", r#""query""#, here(false)),
+        ("egress", r#""reply""#, here(false)),
+        ("egress", r#""declare_queryable""#, here(true)),
     ]
 }
 
@@ -236,7 +258,7 @@ mod tests {
 
     #[test]
     fn an_end_tells_whose_it_is() {
-        for host in [1, u64::MAX, sinew_hosts::host_number("arm")] {
+        for host in [1, u64::MAX, number("arm")] {
             assert_eq!(host_of(&end_name(host, 7)), Some(host));
         }
         assert_eq!(host_of("none"), None);

@@ -6,19 +6,20 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use sinew_hosts::{Echo, MessageHeader};
+use sinew_hosts::MessageHeader;
 use zenoh::qos::{CongestionControl, Priority};
 use zenoh::query::{ConsolidationMode, Query, QueryTarget};
 use zenoh::sample::Locality;
 use zenoh::{Session, Wait};
 
-use crate::call::{AnswerTaker, CallFailure, QUESTION_MAX, Question, Reply, Waits, question};
+use crate::call::{self, AnswerTaker, CallFailure, QUESTION_MAX, Question, Reply, Waits, question};
 use crate::calls::{CallCounts, IncomingCall};
-use crate::configuration::{CALL_MAX, answered_key, asked_key};
+use crate::configuration::{CALL_MAX, answered_key, asked_key, heard};
+use crate::not_taken::NotTaken;
 use crate::say::Say;
 use crate::seen::HostState;
 use crate::setting::Way;
-use crate::shared::{Shared, unix_ns};
+use crate::shared::{Shared, malformed};
 
 /// Added to the time that a caller waits: an answer that the other side sends at the end of that
 /// time is still on its way.
@@ -43,9 +44,11 @@ impl Exchange {
         assert!(packet.len() <= CALL_MAX, "a packet of {} bytes", packet.len());
         let Exchange(shared) = self;
         let (peer, version) = (shared.calls.called_peer(at), shared.setting.version);
-        let state = shared.peer(peer).show("", version, shared.now_ns()).state;
+        let state = shared.peer(peer).state(version, shared.now_ns());
         match state {
-            HostState::Heard => shared.calls.ask(at, (wait, shared.echoes()), packet, answer),
+            HostState::Heard | HostState::Two => {
+                shared.calls.ask(at, (wait, shared.echoes()), packet, answer)
+            }
             HostState::Unheard => answer(Err(CallFailure::Unheard)),
             HostState::Silent => answer(Err(CallFailure::Silent)),
             HostState::OtherVersion(_) => answer(Err(CallFailure::OtherVersion)),
@@ -94,21 +97,29 @@ fn declare(shared: &Arc<Shared>, way: Way, session: &Session) -> zenoh::Result<(
             // The panic was reported on standard error.
             let _ = catch_unwind(AssertUnwindSafe(|| arrive(&taker, at, query)));
         };
-        let queryable = session.declare_queryable(answered_key(setting, port));
+        let queryable = session.declare_queryable(heard(&answered_key(setting, port)));
         queryable.allowed_origin(Locality::Remote).callback(take).background().wait()?;
     }
     Ok(())
 }
 
 fn arrive(shared: &Shared, at: usize, query: Query) {
-    let peer = shared.calls.calling_peer(at);
-    let bytes = query.payload().filter(|it| it.len() <= QUESTION_MAX).map(|it| it.to_bytes());
-    let Some(bytes) = bytes.map(|it| it.into_owned()) else {
-        shared.calls.counts(peer).refused += 1;
-        return;
-    };
-    let joined = shared.peer(peer).joined(shared.setting.version);
-    shared.calls.arrive(at, (query, &bytes), joined, shared.now_ns());
+    if let Err(refusal) = arrived(shared, at, query) {
+        shared.refuse(shared.calls.calling_peer(at), refusal);
+    }
+}
+
+fn arrived(shared: &Shared, at: usize, query: Query) -> Result<(), NotTaken> {
+    let (peer, key) = (shared.calls.calling_peer(at), shared.calls.answered_key(at));
+    let payload = query.payload().filter(|it| it.len() <= QUESTION_MAX);
+    let bytes = payload.ok_or(NotTaken::Malformed)?.to_bytes().into_owned();
+    let (header, wait, packet) = call::read(&bytes)?;
+    shared.is_of(peer, key, &header)?;
+    shared.allows(peer, header.life)?;
+    let was_sent = |stamp_ns| shared.sent().has(stamp_ns);
+    let judged = (was_sent, shared.now_ns());
+    let arrived = shared.calls.arrive(at, (query, &header), (wait, packet), judged);
+    arrived.map_err(|refusal| shared.softened(peer, refusal))
 }
 
 /// The work of the thread, until another line begins.
@@ -123,10 +134,6 @@ fn say(shared: &Arc<Shared>, (at, line): (usize, u64), session: &Session) {
     }
 }
 
-fn header(shared: &Shared, sequence: u64, echoes: Vec<Echo>) -> MessageHeader {
-    MessageHeader { life: shared.own.1, sequence, sent_unix_ns: unix_ns(), echoes }
-}
-
 fn ask(
     shared: &Arc<Shared>,
     session: &Session,
@@ -135,7 +142,8 @@ fn ask(
 ) -> zenoh::Result<()> {
     let Question { at, wait, since, echoes, packet, waits } = asked;
     let left = wait.saturating_sub(since.elapsed());
-    let bytes = question(&header(shared, sequence, echoes), wait, &packet);
+    let header = shared.header(shared.calls.asked_key(at), sequence, echoes);
+    let bytes = question(&header, wait, &packet);
     let (waits, hears) = (Mutex::new(waits), Arc::clone(shared));
     let hear = move |reply: zenoh::query::Reply| {
         let hear = || {
@@ -170,26 +178,38 @@ fn replied(
     said: &zenoh::sample::Sample,
     waits: &mut Waits,
 ) {
-    let peer = shared.calls.called_peer(at);
-    let payload = said.payload();
-    let joined = shared.peer(peer).joined(shared.setting.version);
-    let own =
-        |header: &MessageHeader| header.echoes.iter().any(|it| (it.host, it.life) == shared.own);
-    let bytes = if payload.len() <= QUESTION_MAX { payload.to_bytes() } else { (&[]).into() };
-    match MessageHeader::split(&bytes) {
-        Ok((header, reply))
-            if joined == Some(header.life) && header.sequence == sequence && own(&header) =>
-        {
-            let is_full = reply.is_empty();
-            waits.say(if is_full { Err(CallFailure::Full) } else { Ok(reply.to_vec()) });
-        }
-        _ => shared.calls.counts(peer).refused += 1,
+    let answer = answered(shared, at, sequence, said);
+    match answer {
+        Ok(reply) if reply.is_empty() => waits.say(Err(CallFailure::Full)),
+        Ok(reply) => waits.say(Ok(reply)),
+        Err(refusal) => shared.refuse(shared.calls.called_peer(at), refusal),
     }
 }
 
+/// The reply in an answer to the question with this sequence.
+fn answered(
+    shared: &Shared,
+    at: usize,
+    sequence: u64,
+    said: &zenoh::sample::Sample,
+) -> Result<Vec<u8>, NotTaken> {
+    let peer = shared.calls.called_peer(at);
+    let payload = Some(said.payload()).filter(|it| it.len() <= QUESTION_MAX);
+    let bytes = payload.ok_or(NotTaken::Malformed)?.to_bytes();
+    let (header, reply) = MessageHeader::split(&bytes).map_err(malformed)?;
+    shared.is_of(peer, shared.calls.asked_key(at), &header)?;
+    shared.allows(peer, header.life)?;
+    if header.sequence != sequence {
+        return Err(NotTaken::Again);
+    }
+    let stamp_ns = header.stamp_of(shared.own).ok_or(NotTaken::Unstamped)?;
+    if shared.sent().has(stamp_ns) { Ok(reply.to_vec()) } else { Err(NotTaken::Forged) }
+}
+
 fn answer(shared: &Shared, reply: Reply) -> zenoh::Result<()> {
-    let Reply { query, sequence, bytes, _place } = reply;
-    let bytes = header(shared, sequence, shared.echoes()).write(&bytes);
+    let Reply { query, at, sequence, bytes, _place } = reply;
+    let key = shared.calls.answered_key(at);
+    let bytes = shared.header(key, sequence, shared.echoes()).write(&bytes);
     // It has the priority of the question.
     query.reply(query.key_expr().clone(), bytes).wait()
 }

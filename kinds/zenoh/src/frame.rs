@@ -12,15 +12,13 @@
 //! A host that finds its own stamp in a frame knows a round trip: the time now, less the stamp,
 //! less how long the other host had it.
 
-use sinew_hosts::{ECHOES_MAX, HEADER_LEN, Malformed, MessageHeader};
+use sinew_hosts::{ECHO_LEN, ECHOES_MAX, HEADER_LEN, Malformed, MessageHeader};
 
 /// Bytes of the two numbers.
 const NUMBERS_LEN: usize = 16;
 /// Bytes for each echo behind them.
 const HELD_LEN: usize = 8;
 
-/// Bytes of an echo in a header.
-const ECHO_LEN: usize = 24;
 /// Most bytes of a frame.
 pub(crate) const STAMP_LEN_MAX: usize =
     HEADER_LEN + NUMBERS_LEN + ECHOES_MAX * (ECHO_LEN + HELD_LEN);
@@ -75,11 +73,15 @@ mod tests {
     #[test]
     fn what_is_written_is_read_and_stands_where_the_table_says() {
         let echo = Echo { host: 4, life: 5, stamp_ns: 6 };
-        let header = MessageHeader { life: 1, sequence: 2, sent_unix_ns: 3, echoes: vec![echo] };
+        let numbers = MessageHeader { host: 11, life: 12, key: 13, ..MessageHeader::default() };
+        let header = MessageHeader { sequence: 2, sent_unix_ns: 3, echoes: vec![echo], ..numbers };
         let frame = StampFrame { header, stamp_ns: 7, version: 8, held_ns: vec![9] };
         let bytes = frame.write();
-        let mut expected = b"SNW\x01\x01\0\0\0".to_vec();
-        (1..=9_u64).for_each(|word| expected.extend_from_slice(&word.to_le_bytes()));
+        let mut expected = b"SNW\x02\x01\0\0\0".to_vec();
+        [11_u64, 12, 13]
+            .into_iter()
+            .chain(2..=9)
+            .for_each(|word| expected.extend_from_slice(&word.to_le_bytes()));
         assert_eq!(bytes, expected);
         assert_eq!(StampFrame::read(&bytes), Ok(frame));
         for len in 0..bytes.len() {

@@ -3,30 +3,21 @@
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use sinew_hosts::{ECHOES_MAX, Freshness, HEADER_LEN, Judge, MessageHeader};
+use sinew_hosts::{ECHO_LEN, ECHOES_MAX, Freshness, HEADER_LEN, Judge, MessageHeader};
 
+use crate::not_taken::NotTaken;
 use crate::setting::IncomingPort;
 
-/// Bytes of an echo in a header.
-const ECHO_LEN: usize = 24;
-
-/// What became of the messages of an incoming port since the mirror was opened.
+/// What became of the messages of an incoming port since the mirror was opened. Those that were
+/// refused are counted with their host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IncomingCounts {
     /// Handed out.
     pub received: u64,
     /// Their stamp was too old as they came, or when they were to be handed out.
     pub late: u64,
-    /// Seen before, overtaken, or of a life that is over.
-    pub old: u64,
     /// Sent and never seen, or late.
     pub lost: u64,
-    /// Without a stamp of this life of this host.
-    pub unstamped: u64,
-    /// Of a host that has not said its version, or says another one, or of a life that has not.
-    pub unjoined: u64,
-    /// No header, or a message of another length.
-    pub malformed: u64,
     /// Fresh, but dropped for newer ones: nobody took them, and the queue was full.
     pub flooded: u64,
     /// The same at a port where only the newest is wanted.
@@ -36,25 +27,12 @@ pub struct IncomingCounts {
 impl IncomingCounts {
     /// Adds others.
     pub(crate) fn add(&mut self, other: &IncomingCounts) {
-        let of = |it: &IncomingCounts| {
-            let IncomingCounts { received, late, old, lost, unstamped, .. } = *it;
-            let IncomingCounts { unjoined, malformed, flooded, replaced, .. } = *it;
-            [received, late, old, lost, unstamped, unjoined, malformed, flooded, replaced]
-        };
-        let (mut sums, others) = (of(self), of(other));
-        sums.iter_mut().zip(others).for_each(|(sum, other)| *sum += other);
-        let [received, late, old, lost, unstamped, unjoined, malformed, flooded, replaced] = sums;
-        *self = IncomingCounts {
-            received,
-            late,
-            old,
-            lost,
-            unstamped,
-            unjoined,
-            malformed,
-            flooded,
-            replaced,
-        };
+        let IncomingCounts { received, late, lost, flooded, replaced } = *other;
+        self.received += received;
+        self.late += late;
+        self.lost = self.lost.saturating_add(lost);
+        self.flooded += flooded;
+        self.replaced += replaced;
     }
 }
 
@@ -66,7 +44,10 @@ impl IncomingCounts {
 pub(crate) struct Inbox {
     /// The index of the peer that sends the messages.
     pub(crate) peer: usize,
-    bytes: usize,
+    /// The number of their key.
+    pub(crate) key: u64,
+    /// Bytes of a message.
+    pub(crate) bytes: usize,
     after_ns: u64,
     capacity: usize,
     newest_only: bool,
@@ -82,13 +63,15 @@ struct Held {
 }
 
 impl Inbox {
-    pub(crate) fn new(port: &IncomingPort, peer: usize, (host, life): (u64, u64)) -> Inbox {
+    /// An empty one, for messages that a peer sends under the key with this number.
+    pub(crate) fn new(port: &IncomingPort, (peer, key): (usize, u64), own: (u64, u64)) -> Inbox {
         let after_ns = port.after_ns.unwrap_or(u64::MAX);
         let capacity = if port.newest_only { 1 } else { port.capacity };
-        let judge = Judge::new(host, life, after_ns);
+        let judge = Judge::new(own, after_ns);
         let held = Held { judge, ring: VecDeque::new(), counts: IncomingCounts::default() };
         Inbox {
             peer,
+            key,
             bytes: port.bytes,
             after_ns,
             capacity,
@@ -101,50 +84,43 @@ impl Inbox {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether so many bytes can be a message. If not, that is counted and the bytes need not be
-    /// looked at.
+    /// Whether so many bytes can be a message. If not, they need not be looked at.
     pub(crate) fn fits(&self, len: usize) -> bool {
         let most = HEADER_LEN + ECHOES_MAX * ECHO_LEN + self.bytes;
-        let fits = (HEADER_LEN + self.bytes..=most).contains(&len);
-        if !fits {
-            self.held().counts.malformed += 1;
-        }
-        fits
+        (HEADER_LEN + self.bytes..=most).contains(&len)
     }
 
-    /// A message came from a host whose joined life is `joined`. Returns whether it waits now.
-    pub(crate) fn arrive(&self, bytes: &[u8], joined: Option<u64>, now_ns: u64) -> bool {
+    /// A message of a life that may send came. Returns whether it waits now; if not, it is late.
+    ///
+    /// # Errors
+    /// It is not taken, and why.
+    pub(crate) fn arrive(
+        &self,
+        (header, message): (&MessageHeader, &[u8]),
+        was_sent: impl Fn(u64) -> bool,
+        now_ns: u64,
+    ) -> Result<bool, NotTaken> {
         let mut held = self.held();
         let Held { judge, ring, counts } = &mut *held;
-        let Ok((header, message)) = MessageHeader::read(bytes, self.bytes) else {
-            counts.malformed += 1;
-            return false;
-        };
-        if joined != Some(header.life) {
-            counts.unjoined += 1;
-            return false;
-        }
-        match judge.judge(&header, now_ns) {
-            Freshness::Fresh { stamp_ns, lost } => {
-                counts.lost += lost;
-                // The new message reuses the memory of the one that is dropped.
-                let mut place = Vec::new();
-                if ring.len() == self.capacity {
-                    place = ring.pop_front().map(|it| it.1).unwrap_or_default();
-                    let gone =
-                        if self.newest_only { &mut counts.replaced } else { &mut counts.flooded };
-                    *gone += 1;
-                }
-                place.clear();
-                place.extend_from_slice(message);
-                ring.push_back((stamp_ns, place));
-                return true;
+        let (stamp_ns, lost) = match judge.judge(header, was_sent, now_ns) {
+            Freshness::Fresh { stamp_ns, lost } => (stamp_ns, lost),
+            Freshness::Late { .. } => {
+                counts.late += 1;
+                return Ok(false);
             }
-            Freshness::Late { .. } => counts.late += 1,
-            Freshness::Old => counts.old += 1,
-            Freshness::Unstamped => counts.unstamped += 1,
+            refused => return Err(refusal(refused)),
+        };
+        counts.lost = counts.lost.saturating_add(lost);
+        // The new message reuses the memory of the one that is dropped.
+        let mut place = Vec::new();
+        if ring.len() == self.capacity {
+            place = ring.pop_front().map(|it| it.1).unwrap_or_default();
+            *(if self.newest_only { &mut counts.replaced } else { &mut counts.flooded }) += 1;
         }
-        false
+        place.clear();
+        place.extend_from_slice(message);
+        ring.push_back((stamp_ns, place));
+        Ok(true)
     }
 
     /// The next message that is still fresh, and its stamp.
@@ -167,6 +143,16 @@ impl Inbox {
 
     pub(crate) fn counts(&self) -> IncomingCounts {
         self.held().counts
+    }
+}
+
+/// Why a message that is neither fresh nor late is not taken.
+pub(crate) fn refusal(verdict: Freshness) -> NotTaken {
+    match verdict {
+        Freshness::Ahead => NotTaken::Ahead,
+        Freshness::Forged => NotTaken::Forged,
+        Freshness::Unstamped => NotTaken::Unstamped,
+        Freshness::Old | Freshness::Fresh { .. } | Freshness::Late { .. } => NotTaken::Again,
     }
 }
 

@@ -6,14 +6,18 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use sinew_hosts::stamp_key;
+use zenoh::key_expr::KeyExpr;
 use zenoh::liveliness::LivelinessToken;
-use zenoh::pubsub::Publisher;
 use zenoh::qos::{CongestionControl, Priority};
 use zenoh::sample::Locality;
 use zenoh::{Config, Session, Wait};
 
-use crate::configuration::{alive_key, configuration, end_name, incoming_key, outgoing_key};
+use crate::configuration::{
+    alive_key, configuration, end_name, end_number, heard, incoming_key, outgoing_key,
+};
 use crate::exchange;
+use crate::frame::STAMP_LEN_MAX;
+use crate::not_taken::NotTaken;
 use crate::setting::Way;
 use crate::shared::Shared;
 use crate::waiting::Next;
@@ -38,7 +42,7 @@ impl Line {
     pub(crate) fn open(shared: &Arc<Shared>, at: usize) -> Result<Line, String> {
         let setting = &shared.setting;
         let (way, waiting) = &shared.ways[at];
-        let end = end_name(shared.own.0, fastrand::u64(1..));
+        let end = end_name(end_number(setting, &setting.host), fastrand::u64(1..));
         let config = Config::from_json5(&configuration(setting, *way, &end))
             .map_err(|error| format!("zenoh refuses this setting: {error}"))?;
         let failed = |error: zenoh::Error| match (way, &setting.listen, &setting.router) {
@@ -53,18 +57,17 @@ impl Line {
         hear(shared, *way, &session).map_err(said)?;
         let key = alive_key(&setting.graph, &setting.host);
         let alive = session.liveliness().declare_token(key).wait().map_err(said)?;
-        // Stamps go before messages: a stamp that waits behind messages makes commands of others
-        // old.
-        let stamp_key = stamp_key(&setting.graph, &setting.host);
-        let stamps = publisher(&session, stamp_key, Priority::RealTime).map_err(said)?;
-        let ports = (0..setting.outgoing.len())
-            .map(|it| publisher(&session, outgoing_key(setting, it), Priority::InteractiveHigh));
-        let ports = ports.collect::<Result<Vec<_>, _>>().map_err(said)?;
+        let keys = (0..setting.outgoing.len()).map(|it| outgoing_key(setting, it));
+        let keys = keys.chain([stamp_key(&setting.graph, &setting.host)]);
+        // Declared within this process only. To declare a publisher would give its key a number on
+        // the network.
+        let keys = keys.map(|key| session.declare_keyexpr(key).wait());
+        let keys = keys.collect::<Result<Vec<_>, _>>().map_err(said)?;
         let line = waiting.begin_line();
-        let for_thread = Arc::clone(shared);
+        let (for_thread, to) = (Arc::clone(shared), session.clone());
         let sends = thread::Builder::new()
             .name("mirror-sends".into())
-            .spawn(move || send(&for_thread, (at, line), &stamps, &ports))
+            .spawn(move || send(&for_thread, (at, line), &to, &keys))
             .map_err(|error| format!("cannot start a thread: {error}"))?;
         let calls = exchange::begin(shared, at, &session)?;
         Ok(Line { at, session, alive, sends, calls })
@@ -113,10 +116,12 @@ fn hear(shared: &Arc<Shared>, way: Way, session: &Session) -> zenoh::Result<()> 
     };
     for port in (0..setting.incoming.len()).filter(is_here) {
         let shared = Arc::clone(shared);
-        let subscriber = session.declare_subscriber(incoming_key(setting, port));
+        let subscriber = session.declare_subscriber(heard(&incoming_key(setting, port)));
         let take = move |payload: &zenoh::bytes::ZBytes| {
-            if shared.inboxes[port].fits(payload.len()) {
-                shared.arrive(port, &payload.to_bytes());
+            let inbox = &shared.inboxes[port];
+            match inbox.fits(payload.len()) {
+                true => shared.arrive(port, &payload.to_bytes()),
+                false => shared.refuse(inbox.peer, NotTaken::Malformed),
             }
         };
         let take = move |it: zenoh::sample::Sample| guarded(|| take(it.payload()));
@@ -125,11 +130,10 @@ fn hear(shared: &Arc<Shared>, way: Way, session: &Session) -> zenoh::Result<()> 
     for peer in shared.peers_by(way) {
         let name = &setting.peers[peer].name;
         let for_stamps = Arc::clone(shared);
-        let subscriber = session.declare_subscriber(stamp_key(&setting.graph, name));
-        let take = move |payload: &zenoh::bytes::ZBytes| {
-            if for_stamps.is_stamp(payload.len()) {
-                for_stamps.hear(peer, &payload.to_bytes());
-            }
+        let subscriber = session.declare_subscriber(heard(&stamp_key(&setting.graph, name)));
+        let take = move |payload: &zenoh::bytes::ZBytes| match payload.len() <= STAMP_LEN_MAX {
+            true => for_stamps.hear(peer, &payload.to_bytes()),
+            false => for_stamps.refuse(peer, NotTaken::Malformed),
         };
         let take = move |it: zenoh::sample::Sample| guarded(|| take(it.payload()));
         subscriber.allowed_origin(Locality::Remote).callback(take).background().wait()?;
@@ -150,39 +154,27 @@ fn guarded(take: impl FnOnce()) {
     let _ = catch_unwind(AssertUnwindSafe(take));
 }
 
-fn publisher(
-    session: &Session,
-    key: String,
-    priority: Priority,
-) -> zenoh::Result<Publisher<'static>> {
-    session
-        .declare_publisher(key)
-        .congestion_control(CongestionControl::Drop)
-        .priority(priority)
-        .express(true)
-        .allowed_destination(Locality::Remote)
-        .wait()
-}
-
-/// The work of the sending thread of a way, until another line begins.
-fn send(
-    shared: &Shared,
-    (at, line): (usize, u64),
-    stamps: &Publisher<'_>,
-    ports: &[Publisher<'_>],
-) {
+/// The work of the sending thread of a way, until another line begins. The last key is that of the
+/// stamps. They go before messages: a stamp that waits behind messages makes commands of others
+/// old.
+fn send(shared: &Shared, (at, line): (usize, u64), session: &Session, keys: &[KeyExpr<'static>]) {
     let waiting = &shared.ways[at].1;
     let period = shared.setting.stamps();
+    let put = |key: usize, bytes: Vec<u8>, priority| {
+        let put = session.put(&keys[key], bytes).congestion_control(CongestionControl::Drop);
+        let put = put.priority(priority).express(true).allowed_destination(Locality::Remote);
+        put.wait().is_ok()
+    };
     let mut due = Instant::now();
     loop {
         match waiting.next(line, due) {
             Next::Message(port, bytes) => {
-                if ports[port].put(bytes).wait().is_err() {
+                if !put(port, bytes, Priority::InteractiveHigh) {
                     waiting.refused();
                 }
             }
             Next::Stamp => {
-                let is_said = stamps.put(shared.stamp()).wait().is_ok();
+                let is_said = put(keys.len() - 1, shared.stamp(), Priority::RealTime);
                 due = Instant::now() + if is_said { period } else { period.max(REFUSED) };
             }
             Next::Over => return,

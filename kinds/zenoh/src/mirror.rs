@@ -5,15 +5,17 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use sinew_hosts::{MessageHeader, Stamps, Turn};
+use sinew_hosts::{Stamps, Turn, number};
 
 use crate::arrivals::Arrivals;
 use crate::certificate;
+use crate::configuration::outgoing_key;
 use crate::exchange::Exchange;
 use crate::inbox::IncomingCounts;
+use crate::not_taken::NotTakenCounts;
 use crate::seen::{HostSeen, HostState};
 use crate::setting::Setting;
-use crate::shared::{Shared, unix_ns};
+use crate::shared::Shared;
 use crate::watch::Watched;
 
 /// Carries what one host says to the others, and what they say.
@@ -27,8 +29,8 @@ pub struct Mirror {
     watched: Vec<(Arc<Watched>, thread::JoinHandle<()>)>,
     stamps: Stamps,
     turn: Option<Turn>,
-    /// Messages sent so far, of each outgoing port.
-    sequences: Vec<u64>,
+    /// The number of the key of each outgoing port, and messages sent so far.
+    outgoing: Vec<(u64, u64)>,
     arrivals: Arrivals,
 }
 
@@ -40,8 +42,6 @@ pub struct MirrorCounts {
     /// Those of this host that were never given to the network: the sending thread hung, or zenoh
     /// had no session.
     pub unsent: u64,
-    /// Stamps of others that were malformed.
-    pub malformed_stamps: u64,
     /// Sessions that were dead and opened again.
     pub reopened: u64,
     /// Why there is no session, if there is none.
@@ -70,12 +70,14 @@ impl Mirror {
         // A life is never zero: that is the life in an empty header.
         let shared = Arc::new(Shared::new(setting, fastrand::u64(1..)));
         let arrivals = shared.arrivals.clone();
+        let outgoing =
+            (0..setting.outgoing.len()).map(|it| (number(&outgoing_key(setting, it)), 0));
         let mut mirror = Mirror {
             shared,
             watched: vec![],
             stamps: Stamps::default(),
             turn: None,
-            sequences: vec![0; setting.outgoing.len()],
+            outgoing: outgoing.collect(),
             arrivals,
         };
         (0..mirror.shared.ways.len()).try_for_each(|at| mirror.watch(at))?;
@@ -116,13 +118,9 @@ impl Mirror {
     pub fn send(&mut self, outgoing: usize, message: &[u8]) -> bool {
         let port = &self.shared.setting.outgoing[outgoing];
         assert_eq!(message.len(), port.bytes, "bytes of '{}.{}'", port.node, port.port);
-        self.sequences[outgoing] += 1;
-        let header = MessageHeader {
-            life: self.life(),
-            sequence: self.sequences[outgoing],
-            sent_unix_ns: unix_ns(),
-            echoes: self.stamps.echoes().to_vec(),
-        };
+        let (key, sequence) = &mut self.outgoing[outgoing];
+        *sequence += 1;
+        let header = self.shared.header(*key, *sequence, self.stamps.echoes().to_vec());
         let bytes = header.write(message);
         // There is at least one way.
         let (first, others) = (&self.shared.ways[0].1, &self.shared.ways[1..]);
@@ -186,10 +184,19 @@ impl Mirror {
         MirrorCounts {
             incoming,
             unsent: shared.ways.iter().map(|(_, waiting)| waiting.unsent()).sum(),
-            malformed_stamps: shared.malformed_stamps(),
             reopened: sessions.iter().map(|it| it.0).sum(),
             trouble: sessions.into_iter().find_map(|it| it.1),
         }
+    }
+
+    /// What was not taken of each other host, in the setting's order: messages, stamps and calls.
+    pub fn not_taken(&self) -> Vec<NotTakenCounts> {
+        (0..self.shared.setting.peers.len()).map(|it| self.shared.not_taken(it)).collect()
+    }
+
+    /// What the log is to say of the other hosts since the last call.
+    pub fn news(&self) -> Vec<String> {
+        self.shared.news.take()
     }
 
     /// What became of the messages of one incoming port.

@@ -21,8 +21,8 @@ use sinew_runtime::service::tell;
 use sinew_runtime::{Service, ServiceEntry, ServiceIo};
 
 use crate::{
-    CallCounts, HostSeen, HostState, IncomingPort, Mirror, OutgoingPort, Peer, PeerClock, Setting,
-    TlsFiles,
+    CallCounts, HostSeen, HostState, IncomingPort, Mirror, NotTaken, NotTakenCounts, OutgoingPort,
+    Peer, PeerClock, Setting, TlsFiles,
 };
 use crate::{certificate, relayed};
 
@@ -278,9 +278,12 @@ impl Word {
     }
 
     fn tell(&mut self, mirror: &Mirror, setting: &Setting, io: &mut ServiceIo) {
-        let (seen, calls) = (mirror.hosts(), mirror.exchange().counted());
+        mirror.news().iter().for_each(tell);
+        let (seen, calls, refused) =
+            (mirror.hosts(), mirror.exchange().counted(), mirror.not_taken());
+        let hosts = seen.iter().zip(calls.iter().zip(&refused));
         let hosts =
-            seen.iter().zip(&calls).map(|(seen, calls)| status(seen, calls, mirror, setting));
+            hosts.map(|(seen, (calls, refused))| status(seen, (calls, refused), mirror, setting));
         let mut hosts: Vec<HostStatus> = hosts.collect();
         let router = mirror.router().map(|state| HostStatus {
             name: ROUTER.into(),
@@ -289,8 +292,9 @@ impl Word {
         });
         hosts.extend(router);
         let counted = mirror.counted();
-        let lost = hosts.iter().map(|host| host.late + host.lost + host.refused).sum();
-        io.lose(lost - std::mem::replace(&mut self.lost, lost));
+        let lost = |host: &HostStatus| host.late + host.lost + host.refused + host.misplaced;
+        let lost = hosts.iter().map(lost).fold(0, u64::saturating_add);
+        io.lose(lost.saturating_sub(std::mem::replace(&mut self.lost, lost)));
         io.drop_unsent(counted.unsent - std::mem::replace(&mut self.unsent, counted.unsent));
         if self.trouble != counted.trouble {
             tell(counted.trouble.as_deref().unwrap_or("the others can be reached again"));
@@ -307,6 +311,7 @@ fn shown(state: HostState) -> Shown {
         HostState::Heard => Shown::Heard,
         HostState::Silent => Shown::Silent,
         HostState::OtherVersion(_) => Shown::OtherGraph,
+        HostState::Two => Shown::Two,
     }
 }
 
@@ -320,16 +325,26 @@ fn clock(PeerClock { estimate, day_offset_ns }: PeerClock) -> HostClock {
 }
 
 /// What is shown of a host.
-fn status(seen: &HostSeen, calls: &CallCounts, mirror: &Mirror, setting: &Setting) -> HostStatus {
+fn status(
+    seen: &HostSeen,
+    (calls, refused): (&CallCounts, &NotTakenCounts),
+    mirror: &Mirror,
+    setting: &Setting,
+) -> HostStatus {
+    let met = NotTaken::all().filter(|it| refused.of(*it) > 0);
+    let reasons = met.filter(|it| !matches!(it, NotTaken::Early | NotTaken::Misplaced));
     let mut status = HostStatus {
         name: seen.name.clone(),
         state: shown(seen.state),
         heard_ms: seen.silent_ns.map(|ns| ns / 1_000_000),
         round_trip_us: seen.round_trip_ns.map(|ns| ns / 1000),
-        clock: seen.clock.filter(|_| seen.state == HostState::Heard).map(clock),
+        clock: seen.clock.filter(|_| seen.state.is_heard()).map(clock),
         late: calls.late,
         lost: calls.lost + calls.full,
-        refused: calls.refused,
+        refused: refused.refused(),
+        refused_as: reasons.map(|it| (it.name().into(), refused.of(it))).collect(),
+        misplaced: refused.of(NotTaken::Misplaced),
+        early: refused.of(NotTaken::Early),
     };
     let of_it = setting.incoming.iter().enumerate().filter(|(_, port)| port.from == seen.name);
     for (at, _) in of_it {
@@ -337,8 +352,7 @@ fn status(seen: &HostSeen, calls: &CallCounts, mirror: &Mirror, setting: &Settin
         status.late += counts.late;
         // A late message leaves a gap, too.
         let gaps = counts.lost.saturating_sub(counts.late);
-        status.lost += gaps + counts.flooded + counts.unjoined;
-        status.refused += counts.old + counts.unstamped + counts.malformed;
+        status.lost = status.lost.saturating_add(gaps).saturating_add(counts.flooded);
     }
     status
 }

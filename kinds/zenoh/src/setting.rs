@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use sinew_hosts::{ECHOES_MAX, host_number};
+use sinew_hosts::{ECHOES_MAX, number};
 
 /// Time between two stamps of a host that judges nothing.
 const STAMPS_MAX: Duration = Duration::from_millis(100);
@@ -151,8 +151,8 @@ impl Setting {
         if self.peers.len() > ECHOES_MAX {
             return Err(format!("{} other hosts, at most {ECHOES_MAX}", self.peers.len()));
         }
-        let mut seen = HashSet::from([host_number(&self.host)]);
-        if let Some(twice) = self.peers.iter().find(|it| !seen.insert(host_number(&it.name))) {
+        let mut seen = HashSet::from([number(&self.host)]);
+        if let Some(twice) = self.peers.iter().find(|it| !seen.insert(number(&it.name))) {
             return Err(format!("there are two hosts '{}'", twice.name));
         }
         for peer in &self.peers {

@@ -4,14 +4,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use sinew_hosts::{Echo, MessageHeader, host_number};
+use sinew_hosts::{
+    ECHOES_MAX, Echo, Malformed, MessageHeader, SentStamps, message_key, number, stamp_key,
+};
 
 use crate::arrivals::Arrivals;
 use crate::calls::Calls;
-use crate::frame::{STAMP_LEN_MAX, StampFrame};
+use crate::frame::StampFrame;
 use crate::inbox::Inbox;
+use crate::news::News;
+use crate::not_taken::{NotTaken, NotTakenCounts, NotTakenTally};
 use crate::seen::{HostState, Seen};
-use crate::setting::{IncomingPort, Setting, Way};
+use crate::setting::{self, IncomingPort, Setting, Way};
 use crate::waiting::Waiting;
 
 /// Everything that outlives a connection.
@@ -25,20 +29,39 @@ pub(crate) struct Shared {
     pub(crate) ways: Vec<(Way, Waiting)>,
     pub(crate) arrivals: Arrivals,
     pub(crate) calls: Calls,
-    peers: Vec<Mutex<Seen>>,
+    pub(crate) news: News,
+    peers: Vec<Peer>,
     router: Mutex<HostState>,
     /// Stamp frames that were made.
-    stamps: AtomicU64,
-    malformed_stamps: AtomicU64,
+    frames: AtomicU64,
+    sent: Mutex<SentStamps>,
+}
+
+/// What is kept of each other host.
+#[derive(Debug)]
+struct Peer {
+    /// Its number, and that of the key of its stamps.
+    number: u64,
+    stamp_key: u64,
+    seen: Mutex<Seen>,
+    not_taken: NotTakenTally,
 }
 
 impl Shared {
     pub(crate) fn new(setting: &Setting, life: u64) -> Shared {
-        let (own, ports) = ((host_number(&setting.host), life), setting.outgoing.len());
+        let (own, ports) = ((number(&setting.host), life), setting.outgoing.len());
         let inbox = |port: &IncomingPort| {
             // The setting was checked, so the peer is there.
             let peer = setting.peer(&port.from).unwrap_or_default();
-            Inbox::new(port, peer, own)
+            let IncomingPort { from, node, port: name, hash, .. } = port;
+            let key = number(&message_key(&setting.graph, from, node, name, *hash));
+            Inbox::new(port, (peer, key), own)
+        };
+        let peer = |peer: &setting::Peer| Peer {
+            number: number(&peer.name),
+            stamp_key: number(&stamp_key(&setting.graph, &peer.name)),
+            seen: Mutex::default(),
+            not_taken: NotTakenTally::default(),
         };
         Shared {
             own,
@@ -46,10 +69,11 @@ impl Shared {
             ways: setting.ways().into_iter().map(|it| (it, Waiting::new(ports))).collect(),
             arrivals: Arrivals::default(),
             calls: Calls::new(setting, own),
-            peers: setting.peers.iter().map(|_| Mutex::default()).collect(),
+            news: News::default(),
+            peers: setting.peers.iter().map(peer).collect(),
             router: Mutex::new(HostState::Unheard),
-            stamps: AtomicU64::new(0),
-            malformed_stamps: AtomicU64::new(0),
+            frames: AtomicU64::new(0),
+            sent: Mutex::default(),
             setting: setting.clone(),
         }
     }
@@ -60,7 +84,7 @@ impl Shared {
 
     /// What is known of a peer.
     pub(crate) fn peer(&self, peer: usize) -> MutexGuard<'_, Seen> {
-        self.peers[peer].lock().unwrap_or_else(PoisonError::into_inner)
+        self.peers[peer].seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn peers(&self) -> impl Iterator<Item = MutexGuard<'_, Seen>> {
@@ -88,34 +112,82 @@ impl Shared {
         };
     }
 
-    /// Whether so many bytes can be a stamp frame. If not, that is counted and the bytes are not
-    /// looked at.
-    pub(crate) fn is_stamp(&self, len: usize) -> bool {
-        let is_stamp = len <= STAMP_LEN_MAX;
-        if !is_stamp {
-            // A count; it orders nothing.
-            self.malformed_stamps.fetch_add(1, Ordering::Relaxed);
+    /// The stamps that this host has sent.
+    pub(crate) fn sent(&self) -> MutexGuard<'_, SentStamps> {
+        self.sent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts what is not taken of a peer, and tells the first of its kind.
+    pub(crate) fn refuse(&self, peer: usize, refusal: NotTaken) {
+        if let Some(text) = self.peers[peer].not_taken.note(refusal) {
+            let name = &self.setting.peers[peer].name;
+            self.news.tell(format!("in the name of host '{name}' came {text}"));
         }
-        is_stamp
     }
 
-    /// A stamp frame of a peer came.
+    /// What was not taken of a peer.
+    pub(crate) fn not_taken(&self, peer: usize) -> NotTakenCounts {
+        self.peers[peer].not_taken.counts()
+    }
+
+    /// Checks that a header is what a peer sends under a key, before anything else is judged: the
+    /// transport may have delivered it under the key of another port or host.
+    pub(crate) fn is_of(
+        &self,
+        peer: usize,
+        key: u64,
+        header: &MessageHeader,
+    ) -> Result<(), NotTaken> {
+        match (header.host, header.key) == (self.peers[peer].number, key) {
+            true if header.life == 0 => Err(NotTaken::Lifeless),
+            true => Ok(()),
+            false => Err(NotTaken::Misplaced),
+        }
+    }
+
+    /// Bytes came as a stamp frame of a peer.
     pub(crate) fn hear(&self, peer: usize, bytes: &[u8]) {
-        let Ok(frame) = StampFrame::read(bytes) else {
-            // A count; it orders nothing.
-            self.malformed_stamps.fetch_add(1, Ordering::Relaxed);
-            return;
-        };
-        let number = host_number(&self.setting.peers[peer].name);
-        self.peer(peer).hear(number, &frame, self.own, (self.now_ns(), unix_ns()));
+        if let Err(refusal) = self.heard(peer, bytes) {
+            self.refuse(peer, refusal);
+        }
     }
 
-    /// A message for an incoming port came.
+    fn heard(&self, peer: usize, bytes: &[u8]) -> Result<(), NotTaken> {
+        let Peer { number, stamp_key, .. } = self.peers[peer];
+        let frame = StampFrame::read(bytes).map_err(malformed)?;
+        self.is_of(peer, stamp_key, &frame.header)?;
+        let (sent, now) = (self.sent(), (self.now_ns(), unix_ns()));
+        self.peer(peer).hear(number, &frame, (self.own, &sent), now)
+    }
+
+    /// Bytes came for an incoming port.
     pub(crate) fn arrive(&self, port: usize, bytes: &[u8]) {
-        let inbox = &self.inboxes[port];
-        let joined = self.peer(inbox.peer).joined(self.setting.version);
-        if inbox.arrive(bytes, joined, self.now_ns()) {
-            self.arrivals.ring();
+        match self.arrived(&self.inboxes[port], bytes) {
+            Ok(true) => self.arrivals.ring(),
+            Ok(false) => {}
+            Err(refusal) => self.refuse(self.inboxes[port].peer, refusal),
+        }
+    }
+
+    fn arrived(&self, inbox: &Inbox, bytes: &[u8]) -> Result<bool, NotTaken> {
+        let (header, message) = MessageHeader::read(bytes, inbox.bytes).map_err(malformed)?;
+        self.is_of(inbox.peer, inbox.key, &header)?;
+        self.allows(inbox.peer, header.life)?;
+        let was_sent = |stamp_ns| self.sent().has(stamp_ns);
+        let arrived = inbox.arrive((&header, message), was_sent, self.now_ns());
+        arrived.map_err(|refusal| self.softened(inbox.peer, refusal))
+    }
+
+    /// Whether what comes from a life of a peer may be taken.
+    pub(crate) fn allows(&self, peer: usize, life: u64) -> Result<(), NotTaken> {
+        self.peer(peer).allows(life, self.setting.version, self.now_ns())
+    }
+
+    /// A host that has just been met may have sent this before it has heard this one.
+    pub(crate) fn softened(&self, peer: usize, refusal: NotTaken) -> NotTaken {
+        match refusal {
+            NotTaken::Unstamped if self.peer(peer).is_new(self.now_ns()) => NotTaken::Early,
+            other => other,
         }
     }
 
@@ -129,25 +201,37 @@ impl Shared {
         self.ways[way].1.busy().into_iter().chain(self.calls.ways[way].1.busy()).min()
     }
 
+    /// The header of what this host sends under the key with this number.
+    pub(crate) fn header(&self, key: u64, sequence: u64, echoes: Vec<Echo>) -> MessageHeader {
+        let (host, life) = self.own;
+        MessageHeader { host, life, key, sequence, sent_unix_ns: unix_ns(), echoes }
+    }
+
     /// The stamp of this host, as it is to be sent now.
     pub(crate) fn stamp(&self) -> Vec<u8> {
         let version = self.setting.version;
-        let heard: Vec<_> = self.peers().filter_map(|it| it.echo(version)).collect();
+        let peers = self.peers().flat_map(|it| it.echoes().collect::<Vec<_>>());
+        let heard: Vec<_> = peers.take(ECHOES_MAX).collect();
+        let key = number(&stamp_key(&self.setting.graph, &self.setting.host));
+        // A number of its own for each frame; it orders nothing else.
+        let sequence = self.frames.fetch_add(1, Ordering::Relaxed) + 1;
+        let echoes = heard.iter().map(|it| it.0).collect();
+        // While this is held no other way makes a stamp, so stamps rise.
+        let mut sent = self.sent();
         // Read close together: others calculate with both.
-        let (now_ns, sent_unix_ns) = (self.now_ns(), unix_ns());
-        let header = MessageHeader {
-            life: self.own.1,
-            // A number of its own for each frame; it orders nothing else.
-            sequence: self.stamps.fetch_add(1, Ordering::Relaxed) + 1,
-            sent_unix_ns,
-            echoes: heard.iter().map(|it| it.0).collect(),
-        };
+        let (now_ns, header) = (self.now_ns(), self.header(key, sequence, echoes));
+        sent.note(now_ns);
+        drop(sent);
         let held_ns = heard.iter().map(|it| now_ns.saturating_sub(it.1)).collect();
         StampFrame { header, stamp_ns: now_ns, version, held_ns }.write()
     }
+}
 
-    pub(crate) fn malformed_stamps(&self) -> u64 {
-        self.malformed_stamps.load(Ordering::Relaxed)
+/// Why bytes with this mistake are not taken.
+pub(crate) fn malformed(error: Malformed) -> NotTaken {
+    match error {
+        Malformed::Version(_) => NotTaken::OtherHeader,
+        Malformed::Length { .. } | Malformed::Magic | Malformed::Echoes(_) => NotTaken::Malformed,
     }
 }
 

@@ -4,10 +4,9 @@
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use sinew_hosts::host_number;
 use zenoh::Session;
 
-use crate::configuration::LEASE;
+use crate::configuration::{LEASE, end_number};
 use crate::line::{self, Line};
 use crate::setting::Way;
 use crate::shared::Shared;
@@ -114,7 +113,8 @@ impl Watched {
         }
         let now_ns = self.shared.now_ns();
         let look = |at: usize| {
-            let number = host_number(&self.shared.setting.peers[at].name);
+            let setting = &self.shared.setting;
+            let number = end_number(setting, &setting.peers[at].name);
             let mut peer = self.shared.peer(at);
             peer.is_linked = linked.contains(&number) || has_router && peer.is_alive;
             (peer.is_linked, peer.silent_ns(now_ns))

@@ -4,53 +4,63 @@
 use std::collections::VecDeque;
 
 use super::*;
-use crate::Echo;
+use crate::{Echo, SentStamps};
 
-const HOST: u64 = 7;
-const LIFE: u64 = 70;
+const OWN: (u64, u64) = (7, 70);
 const MS: u64 = 1_000_000;
 const AFTER_NS: u64 = 30 * MS;
 
 fn header(life: u64, sequence: u64, stamp_ns: u64) -> MessageHeader {
-    let echo = Echo { host: HOST, life: LIFE, stamp_ns };
-    MessageHeader { life, sequence, sent_unix_ns: 0, echoes: vec![echo] }
+    let echo = Echo { host: OWN.0, life: OWN.1, stamp_ns };
+    MessageHeader { life, sequence, echoes: vec![echo], ..MessageHeader::default() }
+}
+
+fn sent(stamps: &[u64]) -> SentStamps {
+    let mut sent = SentStamps::default();
+    stamps.iter().for_each(|it| sent.note(*it));
+    sent
 }
 
 #[test]
-fn old_again_and_unstamped_messages_are_told_apart() {
-    let mut judge = Judge::new(HOST, LIFE, AFTER_NS);
+fn old_again_forged_and_unstamped_messages_are_told_apart() {
+    let mut judge = Judge::new(OWN, AFTER_NS);
     let now_ns = 1000 * MS;
+    let sent = sent(&[now_ns - AFTER_NS - 1, now_ns, now_ns + 1]);
     let fresh = |stamp_ns, lost| Freshness::Fresh { stamp_ns, lost };
-    assert_eq!(judge.judge(&MessageHeader::default(), now_ns), Freshness::Unstamped);
-    let other = |host, life| {
-        let echoes = vec![Echo { host, life, stamp_ns: now_ns }];
-        MessageHeader { life: 1, sequence: 1, sent_unix_ns: 0, echoes }
-    };
-    assert_eq!(judge.judge(&other(HOST + 1, LIFE), now_ns), Freshness::Unstamped);
-    assert_eq!(judge.judge(&other(HOST, LIFE + 1), now_ns), Freshness::Unstamped);
-    assert_eq!(judge.judge(&header(1, 1, now_ns + 1), now_ns), Freshness::Unstamped, "to come");
-    assert_eq!(judge.judge(&header(1, 1, now_ns), now_ns), fresh(now_ns, 0));
-    assert_eq!(judge.judge(&header(1, 1, now_ns), now_ns), Freshness::Old, "a replay");
-    assert_eq!(judge.judge(&header(1, 4, now_ns), now_ns), fresh(now_ns, 2));
-    assert_eq!(judge.judge(&header(1, 3, now_ns), now_ns), Freshness::Old, "overtaken");
+    let mut at = |header: &MessageHeader, now_ns| judge.judge(header, |it| sent.has(it), now_ns);
+    assert_eq!(at(&MessageHeader::default(), now_ns), Freshness::Unstamped);
+    for own in [(OWN.0 + 1, OWN.1), (OWN.0, OWN.1 + 1)] {
+        let echoes = vec![Echo { host: own.0, life: own.1, stamp_ns: now_ns }];
+        let other = MessageHeader { life: 1, sequence: 1, echoes, ..MessageHeader::default() };
+        assert_eq!(at(&other, now_ns), Freshness::Unstamped);
+    }
+    assert_eq!(at(&header(1, 1, now_ns + 1), now_ns), Freshness::Forged, "to come");
+    assert_eq!(at(&header(1, 1, now_ns - 5), now_ns), Freshness::Forged, "never sent");
+    assert_eq!(at(&header(1, 1, now_ns), now_ns), fresh(now_ns, 0));
+    assert_eq!(at(&header(1, 1, now_ns), now_ns), Freshness::Old, "a replay");
+    assert_eq!(at(&header(1, 4, now_ns), now_ns), fresh(now_ns, 2));
+    assert_eq!(at(&header(1, 3, now_ns), now_ns), Freshness::Old, "overtaken");
+    assert_eq!(at(&header(1, u64::MAX, now_ns), now_ns), Freshness::Ahead);
     let limit_ns = now_ns + AFTER_NS;
-    assert_eq!(judge.judge(&header(1, 5, now_ns), limit_ns), fresh(now_ns, 0));
+    assert_eq!(at(&header(1, 5, now_ns), limit_ns), fresh(now_ns, 0));
     let late = Freshness::Late { age_ns: AFTER_NS + 1 };
-    assert_eq!(judge.judge(&header(1, 6, now_ns), limit_ns + 1), late);
+    assert_eq!(at(&header(1, 6, now_ns), limit_ns + 1), late);
 }
 
 #[test]
-fn who_starts_anew_is_heard_and_his_earlier_life_never_again() {
-    let mut judge = Judge::new(HOST, LIFE, AFTER_NS);
-    let now_ns = 1000 * MS;
+fn who_starts_anew_is_heard_and_nothing_of_his_earlier_lives_is_taken_again() {
+    let mut judge = Judge::new(OWN, AFTER_NS);
     for life in 1..=5 {
+        let now_ns = 1000 * MS * life;
+        let sent = sent(&[now_ns - 1000 * MS, now_ns - AFTER_NS - 1, now_ns, now_ns + 1]);
+        let mut at = |header: &MessageHeader| judge.judge(header, |it| sent.has(it), now_ns + 1);
         // A late message must not end a life.
-        let late = judge.judge(&header(life + 1, 1, now_ns - AFTER_NS - 1), now_ns);
-        assert_eq!(late, Freshness::Late { age_ns: AFTER_NS + 1 });
-        assert!(matches!(judge.judge(&header(life, 9, now_ns), now_ns), Freshness::Fresh { .. }));
-        assert!(matches!(judge.judge(&header(life, 10, now_ns), now_ns), Freshness::Fresh { .. }));
+        let late = at(&header(life + 1, 1, now_ns - AFTER_NS - 1));
+        assert_eq!(late, Freshness::Late { age_ns: AFTER_NS + 2 });
+        assert!(matches!(at(&header(life, 9, now_ns)), Freshness::Fresh { .. }));
+        assert!(matches!(at(&header(life, 10, now_ns)), Freshness::Fresh { .. }));
         for over in 1..life {
-            assert_eq!(judge.judge(&header(over, 99, now_ns), now_ns), Freshness::Old);
+            assert_eq!(at(&header(over, 99, now_ns)), Freshness::Old);
         }
     }
 }
@@ -79,7 +89,8 @@ impl Line {
 fn outage(random: &mut fastrand::Rng, obeys: impl Fn(&Freshness) -> bool) -> (u64, u64, u64) {
     let down_ns = 100 * MS + random.u64(..200 * MS);
     let up_ns = down_ns + random.u64(..2000 * MS);
-    let (mut judge, mut sequence) = (Judge::new(HOST, LIFE, AFTER_NS), 0);
+    let (mut judge, mut sequence) = (Judge::new(OWN, AFTER_NS), 0);
+    let mut sent = SentStamps::default();
     let (mut commands, mut stamps) = (Line::default(), Line::default());
     let mut heard_ns = None;
     let (mut oldest_ns, mut obeyed, mut late) = (0, 0, 0);
@@ -88,6 +99,7 @@ fn outage(random: &mut fastrand::Rng, obeys: impl Fn(&Freshness) -> bool) -> (u6
         let now_ns = step * MS;
         let is_up = !(down_ns..up_ns).contains(&now_ns);
         if step % 10 == 0 {
+            sent.note(now_ns);
             stamps.say(now_ns, random.u64(..3 * MS), header(0, 0, now_ns));
         }
         while let Some((stamp, _)) = stamps.hear(now_ns, is_up) {
@@ -98,7 +110,7 @@ fn outage(random: &mut fastrand::Rng, obeys: impl Fn(&Freshness) -> bool) -> (u6
             commands.say(now_ns, random.u64(..3 * MS), header(1, sequence, stamp_ns));
         }
         while let Some((command, made_ns)) = commands.hear(now_ns, is_up) {
-            let verdict = judge.judge(&command, now_ns);
+            let verdict = judge.judge(&command, |it| sent.has(it), now_ns);
             late += u64::from(matches!(verdict, Freshness::Late { .. }));
             if obeys(&verdict) {
                 obeyed += 1;

@@ -235,12 +235,14 @@ fn hosts(status: &Status, theme: Theme) -> Rows {
         "late",
         "lost",
         "refused",
+        "misplaced",
+        "early",
     ]);
     for host in status.domains.iter().flat_map(|domain| &domain.hosts) {
         let look = match host.state {
             HostState::Heard => theme.good(),
             HostState::Unheard => theme.caution(),
-            HostState::Silent | HostState::OtherGraph => theme.bad(),
+            HostState::Silent | HostState::OtherGraph | HostState::Two => theme.bad(),
         };
         let word = match (host.name.as_str(), host.state) {
             (ROUTER, HostState::Heard) => "connected",
@@ -257,6 +259,8 @@ fn hosts(status: &Status, theme: Theme) -> Rows {
             Cell::count(host.late, theme),
             Cell::count(host.lost, theme),
             Cell::count(host.refused, theme),
+            Cell::count(host.misplaced, theme),
+            Cell::figure(host.early),
         ]);
     }
     rows

@@ -19,13 +19,14 @@ fn inbox(newest_only: bool, capacity: usize, after_ns: Option<u64>) -> Inbox {
         newest_only,
         capacity,
     };
-    Inbox::new(&port, 0, OWN)
+    Inbox::new(&port, (0, 0), OWN)
 }
 
-fn message(sequence: u64, stamp_ns: u64) -> Vec<u8> {
-    let echo = Echo { host: OWN.0, life: OWN.1, stamp_ns };
-    let header = MessageHeader { life: LIFE, sequence, sent_unix_ns: 0, echoes: vec![echo] };
-    header.write(&[sequence as u8])
+/// A message comes, with a stamp that was sent.
+fn arrive(inbox: &Inbox, sequence: u64, stamp_ns: u64, now_ns: u64) -> Result<bool, NotTaken> {
+    let echoes = vec![Echo { host: OWN.0, life: OWN.1, stamp_ns }];
+    let header = MessageHeader { life: LIFE, sequence, echoes, ..MessageHeader::default() };
+    inbox.arrive((&header, &[sequence as u8]), |it| it == stamp_ns, now_ns)
 }
 
 #[track_caller]
@@ -37,10 +38,10 @@ fn taken(inbox: &Inbox, now_ns: u64) -> Vec<u8> {
 #[test]
 fn a_message_that_grows_old_where_it_waits_is_not_handed_out() {
     let inbox = inbox(false, 4, Some(10));
-    assert!(inbox.arrive(&message(1, 100), Some(LIFE), 100));
-    assert!(inbox.arrive(&message(2, 105), Some(LIFE), 105));
+    assert_eq!(arrive(&inbox, 1, 100, 100), Ok(true));
+    assert_eq!(arrive(&inbox, 2, 105, 105), Ok(true));
     assert_eq!(taken(&inbox, 111), [2]);
-    assert!(!inbox.arrive(&message(3, 105), Some(LIFE), 116));
+    assert_eq!(arrive(&inbox, 3, 105, 116), Ok(false));
     let counts = inbox.counts();
     assert_eq!((counts.received, counts.late), (1, 2));
 }
@@ -49,8 +50,8 @@ fn a_message_that_grows_old_where_it_waits_is_not_handed_out() {
 fn a_full_place_loses_its_oldest_and_says_so() {
     let (queue, newest) = (inbox(false, 2, None), inbox(true, 0, None));
     for sequence in 1..=5 {
-        assert!(queue.arrive(&message(sequence, 1), Some(LIFE), 1));
-        assert!(newest.arrive(&message(sequence, 1), Some(LIFE), 1));
+        assert_eq!(arrive(&queue, sequence, 1, 1), Ok(true));
+        assert_eq!(arrive(&newest, sequence, 1, 1), Ok(true));
     }
     assert_eq!((taken(&queue, 9), queue.counts().flooded), (vec![4, 5], 3));
     assert_eq!((taken(&newest, 9), newest.counts().replaced), (vec![5], 4));
@@ -60,21 +61,14 @@ fn a_full_place_loses_its_oldest_and_says_so() {
 #[test]
 fn what_is_not_obeyed_pushes_nothing_out() {
     let inbox = inbox(true, 0, Some(10));
-    assert!(inbox.arrive(&message(5, 100), Some(LIFE), 100));
-    let unstamped =
-        MessageHeader { life: LIFE, sequence: 9, ..MessageHeader::default() }.write(&[9]);
-    for (bytes, joined) in [
-        (message(5, 100), Some(LIFE)),
-        (message(6, 100), Some(LIFE + 1)),
-        (message(6, 100), None),
-        (unstamped, Some(LIFE)),
-        (b"no header, and long enough to be one".to_vec(), Some(LIFE)),
-    ] {
-        assert!(!inbox.arrive(&bytes, joined, 101), "{bytes:?}");
-    }
-    assert!(!inbox.fits(HEADER_LEN) && !inbox.fits(1 << 20));
+    assert_eq!(arrive(&inbox, 5, 100, 100), Ok(true));
+    assert_eq!(arrive(&inbox, 5, 100, 101), Err(NotTaken::Again));
+    assert_eq!(arrive(&inbox, u64::MAX, 100, 101), Err(NotTaken::Ahead));
+    let unstamped = MessageHeader { life: LIFE, sequence: 9, ..MessageHeader::default() };
+    assert_eq!(inbox.arrive((&unstamped, &[9]), |_| true, 101), Err(NotTaken::Unstamped));
+    let echoes = vec![Echo { host: OWN.0, life: OWN.1, stamp_ns: 100 }];
+    let forged = MessageHeader { echoes, ..unstamped };
+    assert_eq!(inbox.arrive((&forged, &[9]), |_| false, 101), Err(NotTaken::Forged));
+    assert!(!inbox.fits(0) && !inbox.fits(HEADER_LEN) && !inbox.fits(1 << 20));
     assert_eq!(taken(&inbox, 101), [5]);
-    let counts = inbox.counts();
-    let found = (counts.old, counts.unjoined, counts.unstamped, counts.malformed);
-    assert_eq!(found, (1, 2, 1, 3), "{counts:?}");
 }

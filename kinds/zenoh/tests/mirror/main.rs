@@ -2,6 +2,7 @@
 
 mod calls;
 mod outage;
+mod places;
 mod proxy;
 mod python;
 mod router;

@@ -3,13 +3,13 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
-use sinew_hosts::{MessageHeader, message_key};
-use sinew_zenoh::{HostSeen, HostState, IncomingCounts, Mirror, Setting, TlsFiles};
+use sinew_hosts::message_key;
+use sinew_zenoh::{HostSeen, HostState, Mirror, NotTaken, NotTakenCounts, Setting, TlsFiles};
 use zenoh::{Config, Session, Wait};
 
 use crate::stage::{
-    HASH, dials, free_address, incoming, numbers, outgoing, setting, stranger, turn, until,
-    until_within,
+    HASH, dials, free_address, header, incoming, not_taken, numbers, outgoing, setting, stranger,
+    turn, until, until_within,
 };
 use crate::tls::Authority;
 
@@ -44,6 +44,7 @@ pub(crate) fn guarded_with(
         ("certs/router.pem", certificate.display().to_string()),
         ("certs/router.key", key.display().to_string()),
         ("sinew/cell/", format!("sinew/{graph}/")),
+        ("sinew$*/cell/", format!("sinew$*/{graph}/")),
         ("cell@", format!("{graph}@")),
     ];
     let text = edits.iter().chain(more).fold(text, |text, (from, to)| {
@@ -155,8 +156,7 @@ fn a_host_speaks_with_one_directly_and_with_another_through_the_router() {
         all_hear && cell.hosts().iter().all(is_there)
     });
     for it in &others {
-        let counts = it.counted().incoming;
-        assert_eq!((counts.old, counts.malformed), (0, 0), "{counts:?}");
+        assert_eq!(it.not_taken()[0].refused(), 0, "{:?}", it.not_taken());
     }
     until("only the hall sees the router", || {
         others.each_ref().map(Mirror::router) == [None, Some(HostState::Heard)]
@@ -186,7 +186,7 @@ fn a_router_lets_each_host_write_below_its_own_name_only() {
     let cell = Mirror::open(&cell).expect("a host");
     until("the router is connected", || cell.router() == Some(HostState::Heard));
     let key = message_key("g", "office", "n", "x", HASH);
-    let message = MessageHeader::default().write(&[0; 8]);
+    let message = header("office", 5, &key).write(&[0; 8]);
     let says = |session: &Session| {
         session.put(&key, message.clone()).wait().expect("it is sent");
         session.put("sinew/g/office/@stamp", "no stamp").wait().expect("it is sent");
@@ -198,7 +198,6 @@ fn a_router_lets_each_host_write_below_its_own_name_only() {
         let token = session.liveliness().declare_token("sinew/g/office/@alive");
         (token.wait().expect("a token"), session)
     };
-    let counted = || (cell.counted().incoming, cell.counted().malformed_stamps);
 
     // Another host, an observer, the host of that name in another graph, a host's name without its
     // graph, and a name that the router does not know.
@@ -208,14 +207,14 @@ fn a_router_lets_each_host_write_below_its_own_name_only() {
         others.iter().for_each(|(_, it)| says(it));
         Instant::now() > end
     });
-    assert_eq!(counted(), (IncomingCounts::default(), 0));
+    assert_eq!(cell.not_taken()[0], NotTakenCounts::default());
     assert!(!cell.hosts()[0].is_alive);
 
     let (_token, real) = client("g@office");
     until("office is heard", || {
         says(&real);
-        let (counts, malformed_stamps) = counted();
-        counts.unjoined > 0 && malformed_stamps > 0 && cell.hosts()[0].is_alive
+        let met = |reason| not_taken(&cell, 0, reason) > 0;
+        met(NotTaken::Early) && met(NotTaken::Malformed) && cell.hosts()[0].is_alive
     });
 }
 

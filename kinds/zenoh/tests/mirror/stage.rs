@@ -6,7 +6,8 @@ use std::path::Path;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use sinew_zenoh::{IncomingPort, Mirror, OutgoingPort, Peer, Setting, TlsFiles};
+use sinew_hosts::{MessageHeader, number};
+use sinew_zenoh::{IncomingPort, Mirror, NotTaken, OutgoingPort, Peer, Setting, TlsFiles};
 use zenoh::{Config, Session, Wait};
 
 /// What a test waits for comes long before this limit.
@@ -99,6 +100,16 @@ pub(crate) fn incoming(
         newest_only: false,
         capacity: 64,
     }
+}
+
+/// The header of what a life of a host sends under a key, without echoes.
+pub(crate) fn header(host: &str, life: u64, key: &str) -> MessageHeader {
+    MessageHeader { host: number(host), life, key: number(key), ..MessageHeader::default() }
+}
+
+/// How often host `at` of the setting was met with this reason.
+pub(crate) fn not_taken(mirror: &Mirror, at: usize, reason: NotTaken) -> u64 {
+    mirror.not_taken()[at].of(reason)
 }
 
 /// One turn: sends these at outgoing port 0.

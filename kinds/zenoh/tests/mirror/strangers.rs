@@ -4,12 +4,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::thread;
 
-use sinew_hosts::{MessageHeader, host_number, message_key};
-use sinew_zenoh::{HostState, Mirror};
+use sinew_hosts::{MessageHeader, message_key, number};
+use sinew_zenoh::{HostState, Mirror, NotTaken};
 use zenoh::Wait;
 
 use crate::stage::{
-    HASH, connected, free_address, incoming, numbers, outgoing, setting, stranger, turn, until,
+    HASH, connected, free_address, header, incoming, not_taken, numbers, outgoing, setting,
+    stranger, turn, until,
 };
 
 #[test]
@@ -46,7 +47,7 @@ fn a_command_that_is_sent_again_is_not_obeyed() {
             session.put(&key, bytes.clone()).wait().expect("it is sent");
         }
         assert!(numbers(&mut a, 0).is_empty());
-        a.counted().incoming.old >= 2 * captured.len() as u64
+        not_taken(&a, 0, NotTaken::Again) >= 2 * captured.len() as u64
     });
 }
 
@@ -64,7 +65,7 @@ fn a_flood_of_a_stranger_stops_nobody() {
     let session = stranger(&[&format!("tcp/{address}")], "");
     let key = message_key("g", "b", "n", "x", HASH);
     until("the stranger is connected", || connected(&session) == 1);
-    let header = MessageHeader { life, sequence: u64::MAX, ..MessageHeader::default() };
+    let header = MessageHeader { sequence: u64::MAX, ..header("b", life, &key) };
     let floods = [header.write(&[0; BYTES]), header.write(&[0; BYTES + 1]), vec![0; BYTES + 32]];
     let is_over = AtomicBool::new(false);
     let (before, mut message) = (resident(), vec![0; BYTES]);
@@ -87,12 +88,14 @@ fn a_flood_of_a_stranger_stops_nobody() {
             looks += u64::from(state != HostState::Unheard);
             silent += u64::from(state == HostState::Silent);
             let counts = a.counted().incoming;
-            counts.received >= 1000 && counts.unstamped >= 2000 && counts.malformed >= 4000
+            let not_taken = a.not_taken()[0];
+            let flood = [NotTaken::Unstamped, NotTaken::Malformed].map(|it| not_taken.of(it));
+            counts.received >= 1000 && flood[0] >= 2000 && flood[1] >= 4000
         });
         assert!(silent * 10 <= looks, "b is silent in {silent} of {looks} looks in the flood");
     });
     let grown = resident().saturating_sub(before);
-    let flood = a.counted().incoming.unstamped * BYTES as u64 * 3;
+    let flood = not_taken(&a, 0, NotTaken::Unstamped) * BYTES as u64 * 3;
     assert!(grown < flood / 2, "memory grew by {grown} bytes in a flood of {flood}");
     assert_eq!(a.counted().reopened, 0);
 }
@@ -118,7 +121,7 @@ fn resident() -> u64 {
 fn a_connection_of_a_host_that_says_nothing_is_opened_again() {
     let address = free_address();
     let a = Mirror::open(&setting("a", Some(&address), &[("b", None)])).expect("a");
-    let id = u128::from(host_number("b")) << 64 | 1;
+    let id = u128::from(number("g/b")) << 64 | 1;
     let _silent = stranger(&[&format!("tcp/{address}")], &format!("id: \"{id:x}\","));
     until("the connection", || a.hosts()[0].is_linked);
     until("a session that was opened again", || a.counted().reopened == 1);

@@ -8,13 +8,14 @@ use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
     date_time_ymd,
 };
-use sinew_hosts::{MessageHeader, message_key};
-use sinew_zenoh::{HostState, IncomingCounts, Mirror, Setting, TlsFiles};
+use sinew_hosts::message_key;
+use sinew_zenoh::{HostState, Mirror, NotTaken, NotTakenCounts, Setting, TlsFiles};
 use tempfile::TempDir;
 use zenoh::{Session, Wait};
 
 use crate::stage::{
-    HASH, connected, dials, free_address, incoming, numbers, outgoing, setting, turn, until,
+    HASH, connected, dials, free_address, header, incoming, not_taken, numbers, outgoing, setting,
+    turn, until,
 };
 
 /// An authority, and what it has signed.
@@ -111,12 +112,11 @@ fn who_is_not_the_host_puts_nothing_under_its_key() {
     let a = Mirror::open(&a).expect("a");
     let root = authority.path("authority.pem");
     let key = message_key("g", "b", "n", "x", HASH);
-    let message = MessageHeader::default().write(&[0; 8]);
+    let message = header("b", 5, &key).write(&[0; 8]);
     let puts = |session: &Session| {
         session.put(&key, message.clone()).wait().expect("it is sent");
         session.put("sinew/g/b/@stamp", "no stamp").wait().expect("it is sent");
     };
-    let counted = || (a.counted().incoming, a.counted().malformed_stamps);
 
     let refused = [None, Some(other.sign("b", "b", 2100)), Some(authority.sign("b", "old", 2020))];
     let refused = refused.map(|it| dials(&address, &root, it.as_ref(), "peer"));
@@ -127,15 +127,14 @@ fn who_is_not_the_host_puts_nothing_under_its_key() {
         refused.iter().chain([&member]).for_each(puts);
         Instant::now() > end
     });
-    assert_eq!(counted(), (IncomingCounts::default(), 0));
+    assert_eq!(a.not_taken()[0], NotTakenCounts::default());
     assert_eq!(a.hosts()[0].state, HostState::Unheard);
 
     // The same message from b itself.
     let real = dials(&address, &root, Some(&authority.sign("b", "real", 2100)), "peer");
     until("b is heard", || {
         puts(&real);
-        let (counts, malformed_stamps) = counted();
-        counts.unjoined > 0 && malformed_stamps > 0
+        [NotTaken::Early, NotTaken::Malformed].iter().all(|it| not_taken(&a, 0, *it) > 0)
     });
     refused.iter().for_each(|it| assert_eq!(connected(it), 0, "one of the others is connected"));
 }

@@ -2,13 +2,13 @@
 
 use std::sync::mpsc;
 
-use sinew_hosts::{Echo, MessageHeader, host_number, message_key, stamp_key};
-use sinew_zenoh::{HostState, Mirror, StampFrame};
+use sinew_hosts::{Echo, MessageHeader, message_key, number, stamp_key};
+use sinew_zenoh::{HostState, Mirror, NotTaken, StampFrame};
 use zenoh::Wait;
 
 use crate::stage::{
-    HASH, connected, free_address, incoming, now_ns, numbers, outgoing, setting, stranger, turn,
-    until,
+    HASH, connected, free_address, incoming, not_taken, now_ns, numbers, outgoing, setting,
+    stranger, turn, until,
 };
 
 /// Hosts `a`, which listens, and `b`; each sends a number at `x` and takes the other's.
@@ -50,7 +50,8 @@ fn what_one_host_says_the_other_hears_and_both_know_the_round_trip() {
         })
     });
     let counted = a.counted();
-    assert_eq!((counted.incoming.malformed, counted.reopened, counted.trouble), (0, 0, None));
+    assert_eq!((counted.reopened, counted.trouble), (0, None));
+    assert_eq!(a.not_taken()[0].refused(), 0, "{:?}", a.not_taken());
 }
 
 /// As another program finds them.
@@ -74,20 +75,22 @@ fn the_bytes_on_the_wire_are_those_of_the_tables() {
         turn(&mut a, &[&7_u64.to_le_bytes()]);
         for bytes in said.try_iter() {
             match bytes.len() {
-                64 => message = Some(bytes),
-                80 => stamp = Some(bytes),
+                80 => message = Some(bytes),
+                96 => stamp = Some(bytes),
                 _ => {}
             }
         }
         message.is_some() && stamp.is_some()
     });
     let is_of_b = |echo: &Echo| {
-        assert_eq!((echo.host, echo.life), (host_number("b"), b.life()));
+        assert_eq!((echo.host, echo.life), (number("b"), b.life()));
         assert!(echo.stamp_ns <= now_ns(), "{echo:?}");
     };
     let message = message.unwrap_or_default();
     let (header, body) = MessageHeader::read(&message, 8).expect("a header");
-    assert_eq!((header.life, body), (a.life(), &7_u64.to_le_bytes()[..]));
+    let key = number(&message_key("g", "a", "n", "x", HASH));
+    assert_eq!((header.host, header.life, header.key), (number("a"), a.life(), key));
+    assert_eq!(body, &7_u64.to_le_bytes()[..]);
     is_of_b(&header.echoes[0]);
     let frame = StampFrame::read(&stamp.unwrap_or_default()).expect("a frame");
     assert_eq!((frame.header.life, frame.version), (a.life(), 1));
@@ -107,7 +110,7 @@ fn another_version_is_told_and_nothing_of_it_taken() {
     until("messages that are not taken", || {
         turn(&mut b, &[&1_u64.to_le_bytes()]);
         assert!(numbers(&mut a, 0).is_empty());
-        a.counted().incoming.unjoined >= 10
+        not_taken(&a, 0, NotTaken::OtherVersion) >= 10
     });
 }
 

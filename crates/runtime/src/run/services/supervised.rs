@@ -38,6 +38,9 @@ const FLOOD_LOOK_NS: u64 = 10_000_000;
 /// names cannot fill our memory.
 const FLOW_NODES_MAX: usize = NODES_MAX;
 
+/// Reasons of refusals that are kept of another host: more than there are.
+const REASONS_MAX: usize = 32;
+
 pub(crate) struct Supervised {
     pub(crate) at: usize,
     pub(crate) name: String,
@@ -58,8 +61,10 @@ pub(crate) struct Supervised {
     pub(crate) flows: BTreeMap<String, FlowStatus>,
     /// Its threads for work that blocks, as last reported in this life.
     pub(crate) pool: Option<PoolStatus>,
-    /// What it last reported about the other hosts in this life.
+    /// What it last reported about the other hosts in this life, with the counts of earlier lives.
     pub(crate) hosts: Vec<HostStatus>,
+    /// The same at the end of the life before.
+    hosts_before: Vec<HostStatus>,
     /// Where its last life writes its CPU profile when it stops.
     profile: Option<PathBuf>,
 }
@@ -108,6 +113,7 @@ impl Supervised {
             flows: BTreeMap::new(),
             pool: None,
             hosts: Vec::new(),
+            hosts_before: Vec::new(),
             profile: None,
         })
     }
@@ -213,7 +219,7 @@ impl Supervised {
                 self.after = After::Policy;
                 self.flows.clear();
                 self.pool = None;
-                self.hosts.clear();
+                self.end_hosts();
                 self.standing = Standing::Alive(Box::new(life));
             }
             Err(error) => {
@@ -395,13 +401,28 @@ impl Supervised {
     /// Takes what it says about other hosts (it may say anything); returns what has changed, in
     /// words.
     pub(crate) fn take_hosts(&mut self, hosts: &[HostStatus]) -> Vec<String> {
-        let cut_name =
-            |host: &HostStatus| HostStatus { name: cut(host.name.clone()), ..host.clone() };
-        let hosts: Vec<HostStatus> = hosts.iter().take(HOSTS_MAX).map(cut_name).collect();
+        let taken = |host: &HostStatus| {
+            let reasons = host.refused_as.iter().take(REASONS_MAX);
+            let refused_as = reasons.map(|(reason, count)| (cut(reason.clone()), *count)).collect();
+            let name = cut(host.name.clone());
+            let mut host = HostStatus { name, refused_as, ..host.clone() };
+            let before = self.hosts_before.iter().find(|it| it.name == host.name);
+            before.into_iter().for_each(|it| host.add_counts(it));
+            host
+        };
+        let hosts: Vec<HostStatus> = hosts.iter().take(HOSTS_MAX).map(taken).collect();
         let before = std::mem::replace(&mut self.hosts, hosts);
         let was = |name: &str| before.iter().find(|it| it.name == name).map(|it| it.state);
         let changed = self.hosts.iter().filter(|it| was(&it.name).unwrap_or_default() != it.state);
         changed.map(said).collect()
+    }
+
+    /// A new life of it begins: what it counts is added to what was counted before.
+    fn end_hosts(&mut self) {
+        let hosts = std::mem::take(&mut self.hosts);
+        if !hosts.is_empty() {
+            self.hosts_before = hosts;
+        }
     }
 }
 
@@ -418,6 +439,10 @@ fn said(host: &HostStatus) -> String {
         HostState::Unheard => format!("host '{name}' is not heard yet"),
         HostState::Heard => format!("host '{name}' is heard"),
         HostState::Silent => format!("host '{name}' is silent"),
+        HostState::Two => format!(
+            "two programs run as host '{name}', or as this host; the one that was there first is \
+             obeyed; end the other one"
+        ),
         HostState::OtherGraph => format!(
             "host '{name}' runs another graph, so its messages are refused; start both with the \
              same file"

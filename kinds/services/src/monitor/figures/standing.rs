@@ -54,6 +54,12 @@ const HOST: &[Row<HostStatus>] = &[
     ("host_messages_refused", "Messages in the name of another host refused", |it| {
         Some(it.refused)
     }),
+    ("host_messages_misplaced", "Messages that came under the key of another port", |it| {
+        Some(it.misplaced)
+    }),
+    ("host_messages_early", "Messages from before both hosts had heard each other", |it| {
+        Some(it.early)
+    }),
 ];
 
 const GAUGES: [(&str, Option<Unit>, &str); 14] = [
