@@ -1,6 +1,7 @@
 //! The settings of zenoh, as the JSON5 that it reads.
 
 use std::fmt::Write as _;
+use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
@@ -72,6 +73,15 @@ pub(crate) fn end_name(host: u64, life: u64) -> String {
     format!("{:x}", u128::from(host) << 64 | u128::from(life))
 }
 
+/// The other end of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct End {
+    /// The number of its host, if it says one.
+    pub(crate) host: Option<u64>,
+    /// Where it is, if that is an address of IP.
+    pub(crate) address: Option<SocketAddr>,
+}
+
 /// The number of the host at an end.
 pub(crate) fn host_of(end: &str) -> Option<u64> {
     u128::from_str_radix(end, 16).ok().map(|it| (it >> 64) as u64)
@@ -85,12 +95,13 @@ pub(crate) fn configuration(setting: &Setting, way: Way, end: &str) -> String {
     let is_direct = way == Way::Direct;
     let protocol = if setting.tls.is_some() { "quic" } else { "tcp" };
     let endpoint = |address: &str| quoted(&endpoint(setting, address));
-    let listen = setting.listen.as_deref().filter(|_| is_direct).map(endpoint).unwrap_or_default();
+    let listened = if is_direct { setting.listened() } else { vec![] };
+    let listen = listened.iter().map(|it| endpoint(it)).collect::<Vec<_>>().join(", ");
     let (mode, dialled, timeout_ms): (_, Vec<_>, _) = match way {
-        Way::Direct => ("peer", setting.dialled().map(endpoint).collect(), -1),
+        Way::Direct => ("peer", setting.dialled().map(|it| endpoint(it.1)).collect(), -1),
         Way::Router => ("client", setting.router.as_deref().map(endpoint).into_iter().collect(), 0),
     };
-    let sessions = setting.peers.len() * 2 + 8;
+    let sessions = setting.places();
     let ports = setting.outgoing.iter().map(|it| it.bytes);
     let largest = ports.chain(setting.incoming.iter().map(|it| it.bytes)).max().unwrap_or(0);
     let socket = (largest * 4).clamp(SOCKET_MIN, SOCKET_MAX);

@@ -13,7 +13,7 @@ use zenoh::sample::Locality;
 use zenoh::{Config, Session, Wait};
 
 use crate::configuration::{
-    alive_key, configuration, end_name, end_number, heard, incoming_key, outgoing_key,
+    End, alive_key, configuration, end_name, end_number, heard, host_of, incoming_key, outgoing_key,
 };
 use crate::exchange;
 use crate::frame::STAMP_LEN_MAX;
@@ -182,10 +182,13 @@ fn send(shared: &Shared, (at, line): (usize, u64), session: &Session, keys: &[Ke
     }
 }
 
-/// The numbers of the hosts to which a session has a connection. May wait for zenoh.
-pub(crate) fn linked(session: &Session) -> Vec<u64> {
-    let ends = session.info().peers_zid().wait();
-    ends.filter_map(|end| crate::configuration::host_of(&end.to_string())).collect()
+/// The other ends of a session's connections. May wait for zenoh.
+pub(crate) fn ends(session: &Session) -> Vec<End> {
+    let end = |link: zenoh::session::Link| End {
+        host: host_of(&link.zid().to_string()),
+        address: link.dst().address().as_str().parse().ok(),
+    };
+    session.info().links().wait().map(end).collect()
 }
 
 /// Whether a session has a connection to a router. May wait for zenoh.

@@ -59,11 +59,11 @@ impl Mirror {
         if let Some(tls) = &setting.tls {
             certificate::check(tls, &setting.own_names(), setting.listen.is_some())?;
         }
-        if let Some(address) = &setting.listen {
+        for address in setting.listened() {
             // Only for a short error text; zenoh's own is longer.
             let bound = match setting.tls {
-                Some(_) => UdpSocket::bind(address).map(drop),
-                None => TcpListener::bind(address).map(drop),
+                Some(_) => UdpSocket::bind(&address).map(drop),
+                None => TcpListener::bind(&address).map(drop),
             };
             bound.map_err(|error| format!("cannot listen at '{address}': {error}"))?;
         }

@@ -8,7 +8,7 @@
 use std::path::Path;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use sinew_control::status::{HostClock, HostState as Shown, HostStatus, ROUTER};
 use sinew_control::{Request, Supervisor};
@@ -20,6 +20,7 @@ use sinew_plan::plan::{Delivery, Host, Plan, RemoteLink};
 use sinew_runtime::service::tell;
 use sinew_runtime::{Service, ServiceEntry, ServiceIo};
 
+use crate::renewal::Renewal;
 use crate::{
     CallCounts, HostSeen, HostState, IncomingPort, Mirror, NotTaken, NotTakenCounts, OutgoingPort,
     Peer, PeerClock, Setting, TlsFiles,
@@ -172,6 +173,7 @@ impl Service for OtherHosts {
     fn run(&mut self, io: &mut ServiceIo) -> Result<(), Fault> {
         let mirror = self.mirror.as_mut().expect("a service is started before it runs");
         let mut ways = Ways::of(&self.setting, &self.ports);
+        let mut renewal = Renewal::new(&self.setting);
         let mut word = Word::to(io.supervisor().clone())?;
         let relay = relayed::begin((&self.setting, &self.domains), io.doors(), mirror.exchange());
         let relay = relay.map_err(|error| fault!("cannot start a thread: {error}"))?;
@@ -184,6 +186,11 @@ impl Service for OtherHosts {
             ways.receive(mirror, io)?;
             if word.is_due() {
                 word.tell(mirror, &self.setting, io);
+                match renewal.look(Instant::now()) {
+                    Ok(false) => {}
+                    Ok(true) => return Err(fault!("there is a new certificate; it begins anew")),
+                    Err(why) => tell(format!("the new certificate is not used: {why}")),
+                }
             }
             mirror.wait(self.look);
         }

@@ -277,6 +277,11 @@ impl Seen {
         self.life.iter().chain(&self.rivals).map(|it| (it.echo, it.at_ns))
     }
 
+    /// Whether it was heard just now.
+    pub(crate) fn is_heard(&self, now_ns: u64) -> bool {
+        self.life.as_ref().is_some_and(|it| !it.is_silent(now_ns))
+    }
+
     /// Time since it was heard, ns.
     pub(crate) fn silent_ns(&self, now_ns: u64) -> Option<u64> {
         self.life.as_ref().map(|it| now_ns.saturating_sub(it.at_ns))

@@ -1,6 +1,7 @@
 //! What a mirror is told: who it is, who the others are, what crosses.
 
 use std::collections::HashSet;
+use std::net::UdpSocket;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -13,6 +14,8 @@ const STAMPS_MIN: Duration = Duration::from_millis(2);
 /// Most bytes of a message between hosts. A larger picture costs more than it is worth when it is
 /// lost, and should be packed first.
 pub(crate) const MESSAGE_MAX: usize = 16 << 20;
+/// Places for connections of programs that are no hosts of the graph. They take some memory each.
+const OBSERVERS_MAX: usize = 64;
 /// Most messages that wait at one incoming port.
 const CAPACITY_MAX: usize = 65_536;
 
@@ -25,7 +28,7 @@ pub struct Setting {
     pub host: String,
     /// Version of the graph's links between hosts: hosts with another one do not join.
     pub version: u64,
-    /// Where it listens, such as `0.0.0.0:7447`; `None`: it only dials.
+    /// Where it listens, such as `[::]:7447` (all addresses); `None`: it only dials.
     pub listen: Option<String>,
     /// The router that it calls, such as `10.0.0.1:7447`, if it calls one.
     pub router: Option<String>,
@@ -212,14 +215,39 @@ impl Setting {
         quarter.clamp(STAMPS_MIN, STAMPS_MAX)
     }
 
-    /// The addresses that it dials.
-    pub(crate) fn dialled(&self) -> impl Iterator<Item = &str> {
-        let dials = |peer: &&Peer| {
+    /// The peers that it dials, by their index and address.
+    pub(crate) fn dialled(&self) -> impl Iterator<Item = (usize, &str)> {
+        let dials = |peer: &Peer| {
             dials((&self.host, self.listen.is_some()), (&peer.name, peer.address.is_some()))
         };
-        let direct = self.peers.iter().filter(|it| self.way(it) == Way::Direct);
-        direct.filter(dials).filter_map(|it| it.address.as_deref())
+        let all = self.peers.iter().enumerate();
+        let dialled = all.filter(move |(_, it)| self.way(it) == Way::Direct && dials(it));
+        dialled.filter_map(|(at, it)| Some((at, it.address.as_deref()?)))
     }
+
+    /// The addresses at which it listens. `[::]` stands for all addresses of both families; on a
+    /// machine without IPv6, or where sockets of IPv6 take no connections of IPv4, it is replaced.
+    pub(crate) fn listened(&self) -> Vec<String> {
+        let Some(listen) = &self.listen else { return vec![] };
+        let Some(port) = listen.strip_prefix("[::]:") else { return vec![listen.clone()] };
+        let of_v4 = format!("0.0.0.0:{port}");
+        match (UdpSocket::bind("[::1]:0").is_ok(), takes_v6_only()) {
+            (false, _) => vec![of_v4],
+            (true, false) => vec![listen.clone()],
+            (true, true) => vec![of_v4, listen.clone()],
+        }
+    }
+
+    /// Most connections at once, in and out: two for each other host, of which one may be ending,
+    /// and those of programs that look on.
+    pub(crate) fn places(&self) -> usize {
+        2 * self.peers.len() + OBSERVERS_MAX
+    }
+}
+
+/// Whether sockets of IPv6 take no connections of IPv4 on this machine.
+fn takes_v6_only() -> bool {
+    std::fs::read_to_string("/proc/sys/net/ipv6/bindv6only").is_ok_and(|it| it.trim() == "1")
 }
 
 /// The CN that the certificate of a host may bear.

@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 
 use zenoh::Session;
 
-use crate::configuration::{LEASE, end_number};
+use crate::configuration::{End, LEASE, end_number};
 use crate::line::{self, Line};
+use crate::reach::Reach;
 use crate::setting::Way;
 use crate::shared::Shared;
 
@@ -73,7 +74,10 @@ impl Watched {
 
     /// Watches until [`close`](Watched::close).
     pub(crate) fn watch(&self) {
-        let mut doubts = Doubts::new(self.shared.peers_by(self.shared.ways[self.at].0).count());
+        let (setting, way) = (&self.shared.setting, self.shared.ways[self.at].0);
+        let mut doubts = Doubts::new(self.shared.peers_by(way).count());
+        let dialled = setting.dialled().filter(|_| way == Way::Direct);
+        let mut reach = Reach::new(dialled);
         if self.care().line.is_none() {
             self.renew();
         }
@@ -92,10 +96,16 @@ impl Watched {
                 self.renew();
                 continue;
             };
-            let peers = self.look(&session);
+            let ends = if way == Way::Direct { line::ends(&session) } else { vec![] };
+            let (now, peers) = (Instant::now(), self.look(&session, &ends));
             drop(session);
+            reach.look(&self.shared, &ends, now);
+            let is_crowded = self.is_crowded(&ends, &peers);
             let busy = self.shared.busy(self.at).map(|it| it.elapsed());
-            if doubts.is_dead(Instant::now(), &peers, busy) {
+            if doubts.is_dead(now, &peers, busy, is_crowded) {
+                if is_crowded {
+                    self.tell_crowd(ends.len());
+                }
                 self.reopen();
             }
         }
@@ -103,11 +113,10 @@ impl Watched {
 
     /// For each peer of the way: whether a connection to it is open, and how long it has been
     /// silent. With a router, a peer is connected if the router shows its token.
-    fn look(&self, session: &Session) -> Vec<(bool, Option<u64>)> {
+    fn look(&self, session: &Session, ends: &[End]) -> Vec<(bool, Option<u64>)> {
         let way = self.shared.ways[self.at].0;
         let is_router = way == Way::Router;
         let has_router = is_router && line::has_router(session);
-        let linked = if is_router { vec![] } else { line::linked(session) };
         if is_router {
             self.shared.set_router(has_router);
         }
@@ -116,10 +125,24 @@ impl Watched {
             let setting = &self.shared.setting;
             let number = end_number(setting, &setting.peers[at].name);
             let mut peer = self.shared.peer(at);
-            peer.is_linked = linked.contains(&number) || has_router && peer.is_alive;
+            let has_end = ends.iter().any(|it| it.host == Some(number));
+            peer.is_linked = has_end || has_router && peer.is_alive;
             (peer.is_linked, peer.silent_ns(now_ns))
         };
         self.shared.peers_by(way).map(look).collect()
+    }
+
+    /// Whether all places for connections are taken and a host that is missed has none. Opened
+    /// again, the host comes first: hosts try to connect more often than other programs.
+    fn is_crowded(&self, ends: &[End], peers: &[(bool, Option<u64>)]) -> bool {
+        ends.len() >= self.shared.setting.places() && peers.iter().any(|(is_linked, _)| !is_linked)
+    }
+
+    fn tell_crowd(&self, count: usize) {
+        self.shared.news.tell(format!(
+            "all {count} places for connections are taken, and a host has none; all connections \
+             are opened anew; let programs that look on connect to a router"
+        ));
     }
 
     fn reopen(&self) {
@@ -157,15 +180,16 @@ impl Doubts {
         Doubts { linked: vec![None; peers], last: None, pause: PAUSE_MIN }
     }
 
-    /// Judges by each peer's connection and silence, and by how long one message has been in
-    /// sending.
+    /// Judges by each peer's connection and silence, by how long one message has been in sending,
+    /// and by whether there is no place for a peer.
     fn is_dead(
         &mut self,
         now: Instant,
         peers: &[(bool, Option<u64>)],
         busy: Option<Duration>,
+        is_crowded: bool,
     ) -> bool {
-        let mut is_dead = busy.is_some_and(|it| it >= DEAD);
+        let mut is_dead = is_crowded || busy.is_some_and(|it| it >= DEAD);
         for (&(is_linked, silent_ns), since) in peers.iter().zip(&mut self.linked) {
             let linked = is_linked.then(|| *since.get_or_insert(now));
             *since = linked;
@@ -204,7 +228,7 @@ mod tests {
         let (start, mut doubts) = (Instant::now(), Doubts::new(1));
         let mut look = |ms: &u64| {
             let (peer, busy) = of(*ms);
-            doubts.is_dead(start + MS * *ms as u32, &[peer], busy)
+            doubts.is_dead(start + MS * *ms as u32, &[peer], busy, false)
         };
         let looks = (0..300_000).step_by(500).collect::<Vec<u64>>();
         looks.into_iter().filter(|ms| look(ms)).map(|ms| ms / 1000).collect()

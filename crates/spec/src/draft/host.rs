@@ -29,10 +29,10 @@ pub(super) fn read<'a>(entry: &'a Entry, report: &'a Report) -> Host<'a> {
         report.error(listen.span, message, "add 'address: NAME:PORT', where they reach it");
     }
     let text = |named: Named<'_>| named.text.to_owned();
-    // All addresses of this machine, at the port that the other hosts know.
+    // All addresses of this machine, of both families, at the port that the other hosts know.
     let any = || {
         let port = address?.text.rsplit_once(':')?.1;
-        Some(format!("0.0.0.0:{port}"))
+        Some(format!("[::]:{port}"))
     };
     Host {
         name,

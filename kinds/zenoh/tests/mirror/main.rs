@@ -5,6 +5,7 @@ mod outage;
 mod places;
 mod proxy;
 mod python;
+mod reach;
 mod router;
 mod stage;
 mod strangers;
