@@ -94,16 +94,30 @@ fn routers(draft: &Draft<'_>) {
     }
 }
 
-/// Reports hosts without a certificate if another host has one.
+/// Reports hosts without a certificate, or without a secret, if another host has one.
 fn one_manner(draft: &Draft<'_>) {
-    let has_tls = |host: &&draft::Host<'_>| host.plan.tls.is_some();
-    let Some(with) = draft.hosts.iter().find(has_tls) else { return };
-    for host in draft.hosts.iter().filter(|host| !has_tls(host)) {
-        let message =
-            format!("host '{}' has no 'tls', and '{}' has", host.name.text, with.name.text);
-        let help = "give each host a certificate, or none: a host with 'tls' does not connect to \
-                    one without";
-        draft.report.error(host.name.span, message, help);
+    type Has = fn(&draft::Host<'_>) -> bool;
+    let manners: [(&str, Has, &str); 2] = [
+        (
+            "tls",
+            |host| host.plan.tls.is_some(),
+            "give each host a certificate, or none: a host with 'tls' does not connect to one \
+             without",
+        ),
+        (
+            "key",
+            |host| host.plan.key.is_some(),
+            "give each host the same secret, or none: a host with 'key' takes nothing of one \
+             without",
+        ),
+    ];
+    for (what, has, help) in manners {
+        let Some(with) = draft.hosts.iter().find(|host| has(host)) else { continue };
+        for host in draft.hosts.iter().filter(|host| !has(host)) {
+            let (name, other) = (host.name.text, with.name.text);
+            let message = format!("host '{name}' has no '{what}', and '{other}' has");
+            draft.report.error(host.name.span, message, help);
+        }
     }
 }
 

@@ -163,6 +163,7 @@ fn drive(place: &Place<'_>) -> Result<(), Failure> {
         let port = ("arm".into(), "feedback".into());
         Mirror::open(&Setting {
             tls: place.files(&graph),
+            secret: None,
             graph,
             host: "robot".into(),
             version: 1,

@@ -64,6 +64,7 @@ impl OverMirror {
             router: None,
             peers: vec![Peer { name: other.into(), address: there, calls_router: false }],
             tls: None,
+            secret: None,
             outgoing: vec![outgoing],
             calls: vec![],
             called: vec![],

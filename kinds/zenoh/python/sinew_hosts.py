@@ -24,8 +24,11 @@ The bytes are little-endian::
     48 the echoes, 24 bytes each: u64 host | u64 life | u64 stamp, ns
        the message; under @stamp: u64 own stamp, ns | u64 version | for each echo u64 how long the
        stamp was held, ns
+       if the hosts share a secret: the HMAC-SHA-256 of all bytes before, 32 bytes
 """
 
+import hashlib
+import hmac
 import random
 import struct
 import threading
@@ -77,8 +80,17 @@ def heard(key):
     return key.replace("sinew/", "sinew$*/", 1)
 
 
-def parse(data):
-    """The message in bytes; ValueError if they are none."""
+def close(data, secret):
+    """The bytes with their seal, if the hosts share a secret."""
+    return data + hmac.digest(secret, data, hashlib.sha256) if secret else data
+
+
+def parse(data, secret=None):
+    """The message in bytes; ValueError if they are none, or not sealed with the secret."""
+    if secret:
+        data, seal = data[:-32], data[-32:]
+        if not hmac.compare_digest(hmac.digest(secret, data, hashlib.sha256), seal):
+            raise ValueError("the bytes are not sealed with the secret of the hosts")
     if len(data) < HEAD.size:
         raise ValueError(f"{len(data)} bytes are no header")
     magic, count, _, host, life, key, sequence, sent_unix_ns = HEAD.unpack_from(data)
@@ -99,11 +111,13 @@ def write(host, life, key, sequence, echoes, message):
 
 
 class Host:
-    """A host of a graph: says stamps, hears those of others, sends commands."""
+    """A host of a graph: says stamps, hears those of others, sends commands. If the hosts of the
+    graph have a 'key', ``secret`` is what that file holds."""
 
-    def __init__(self, session, graph, name, version, period_s=0.05):
+    def __init__(self, session, graph, name, version, period_s=0.05, secret=None):
         self._session, self._graph, self._name = session, graph, name
         self._version, self._period_s = version, period_s
+        self._secret = secret
         self._life = random.getrandbits(64) | 1
         self._sequences, self._heard = {}, {}
         self._lock, self._over = threading.Lock(), threading.Event()
@@ -136,14 +150,18 @@ class Host:
         key = f"sinew/{self._graph}/{host}/@call/{self._name}/{node}/{input}"
         sequence = self._next(key)
         wait = struct.pack("<Q", int(wait_s * 1000))
-        question = write(self._name, self._life, key, sequence, stamps, wait + packet)
+        question = self._sealed(key, sequence, stamps, wait + packet)
         for reply in self._session.get(key, payload=question, timeout=wait_s):
             if reply.ok is not None:
-                said = parse(reply.ok.payload.to_bytes())
+                said = parse(reply.ok.payload.to_bytes(), self._secret)
                 is_answer = (said.host, said.key) == (number(host), number(key))
                 if is_answer and said.sequence == sequence:
                     return said.message
         return None
+
+    def _sealed(self, key, sequence, stamps, message):
+        said = write(self._name, self._life, key, sequence, stamps, message)
+        return close(said, self._secret)
 
     def _next(self, key):
         with self._lock:
@@ -156,7 +174,7 @@ class Host:
         sequence = self._next(key)
         self._session.put(
             key,
-            write(self._name, self._life, key, sequence, stamps, message),
+            self._sealed(key, sequence, stamps, message),
             congestion_control=zenoh.CongestionControl.DROP,
             priority=zenoh.Priority.INTERACTIVE_HIGH,
             express=True,
@@ -166,7 +184,7 @@ class Host:
         key = str(came.key_expr)
         host = number(key.split("/")[2])
         try:
-            frame = parse(came.payload.to_bytes())
+            frame = parse(came.payload.to_bytes(), self._secret)
             stamp_ns, version = STAMP.unpack_from(frame.message)
         except (ValueError, struct.error):
             return

@@ -111,9 +111,10 @@ fn arrive(shared: &Shared, at: usize, query: Query) {
 
 fn arrived(shared: &Shared, at: usize, query: Query) -> Result<(), NotTaken> {
     let (peer, key) = (shared.calls.calling_peer(at), shared.calls.answered_key(at));
-    let payload = query.payload().filter(|it| it.len() <= QUESTION_MAX);
+    let longest = QUESTION_MAX + shared.seal.len();
+    let payload = query.payload().filter(|it| it.len() <= longest);
     let bytes = payload.ok_or(NotTaken::Malformed)?.to_bytes().into_owned();
-    let (header, wait, packet) = call::read(&bytes)?;
+    let (header, wait, packet) = call::read(shared.seal.open(&bytes)?)?;
     shared.is_of(peer, key, &header)?;
     shared.allows(peer, header.life)?;
     let was_sent = |stamp_ns| shared.sent().has(stamp_ns);
@@ -143,7 +144,7 @@ fn ask(
     let Question { at, wait, since, echoes, packet, waits } = asked;
     let left = wait.saturating_sub(since.elapsed());
     let header = shared.header(shared.calls.asked_key(at), sequence, echoes);
-    let bytes = question(&header, wait, &packet);
+    let bytes = shared.seal.close(question(&header, wait, &packet));
     let (waits, hears) = (Mutex::new(waits), Arc::clone(shared));
     let hear = move |reply: zenoh::query::Reply| {
         let hear = || {
@@ -194,9 +195,11 @@ fn answered(
     said: &zenoh::sample::Sample,
 ) -> Result<Vec<u8>, NotTaken> {
     let peer = shared.calls.called_peer(at);
-    let payload = Some(said.payload()).filter(|it| it.len() <= QUESTION_MAX);
+    let longest = QUESTION_MAX + shared.seal.len();
+    let payload = Some(said.payload()).filter(|it| it.len() <= longest);
     let bytes = payload.ok_or(NotTaken::Malformed)?.to_bytes();
-    let (header, reply) = MessageHeader::split(&bytes).map_err(malformed)?;
+    let bytes = shared.seal.open(&bytes)?;
+    let (header, reply) = MessageHeader::split(bytes).map_err(malformed)?;
     shared.is_of(peer, shared.calls.asked_key(at), &header)?;
     shared.allows(peer, header.life)?;
     if header.sequence != sequence {
@@ -210,6 +213,7 @@ fn answer(shared: &Shared, reply: Reply) -> zenoh::Result<()> {
     let Reply { query, at, sequence, bytes, _place } = reply;
     let key = shared.calls.answered_key(at);
     let bytes = shared.header(key, sequence, shared.echoes()).write(&bytes);
+    let bytes = shared.seal.close(bytes);
     // It has the priority of the question.
     query.reply(query.key_expr().clone(), bytes).wait()
 }

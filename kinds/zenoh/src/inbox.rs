@@ -84,10 +84,11 @@ impl Inbox {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether so many bytes can be a message. If not, they need not be looked at.
-    pub(crate) fn fits(&self, len: usize) -> bool {
-        let most = HEADER_LEN + ECHOES_MAX * ECHO_LEN + self.bytes;
-        (HEADER_LEN + self.bytes..=most).contains(&len)
+    /// Whether so many bytes can be a message, with a seal of this length. If not, they need not be
+    /// looked at.
+    pub(crate) fn fits(&self, len: usize, seal: usize) -> bool {
+        let least = HEADER_LEN + self.bytes + seal;
+        (least..=least + ECHOES_MAX * ECHO_LEN).contains(&len)
     }
 
     /// A message of a life that may send came. Returns whether it waits now; if not, it is late.

@@ -26,6 +26,7 @@ mod relayed;
 mod renewal;
 mod room;
 mod say;
+mod seal;
 mod seen;
 mod send_again;
 mod setting;

@@ -119,7 +119,7 @@ fn hear(shared: &Arc<Shared>, way: Way, session: &Session) -> zenoh::Result<()> 
         let subscriber = session.declare_subscriber(heard(&incoming_key(setting, port)));
         let take = move |payload: &zenoh::bytes::ZBytes| {
             let inbox = &shared.inboxes[port];
-            match inbox.fits(payload.len()) {
+            match inbox.fits(payload.len(), shared.seal.len()) {
                 true => shared.arrive(port, &payload.to_bytes()),
                 false => shared.refuse(inbox.peer, NotTaken::Malformed),
             }
@@ -131,7 +131,9 @@ fn hear(shared: &Arc<Shared>, way: Way, session: &Session) -> zenoh::Result<()> 
         let name = &setting.peers[peer].name;
         let for_stamps = Arc::clone(shared);
         let subscriber = session.declare_subscriber(heard(&stamp_key(&setting.graph, name)));
-        let take = move |payload: &zenoh::bytes::ZBytes| match payload.len() <= STAMP_LEN_MAX {
+        let take = move |payload: &zenoh::bytes::ZBytes| match payload.len()
+            <= STAMP_LEN_MAX + for_stamps.seal.len()
+        {
             true => for_stamps.hear(peer, &payload.to_bytes()),
             false => for_stamps.refuse(peer, NotTaken::Malformed),
         };

@@ -13,6 +13,7 @@ use crate::configuration::outgoing_key;
 use crate::exchange::Exchange;
 use crate::inbox::IncomingCounts;
 use crate::not_taken::NotTakenCounts;
+use crate::seal::Seal;
 use crate::seen::{HostSeen, HostState};
 use crate::setting::Setting;
 use crate::shared::Shared;
@@ -52,7 +53,7 @@ impl Mirror {
     /// Opens it. Returns at once, whether or not another host is there: hosts join as they come.
     ///
     /// # Errors
-    /// The setting is wrong, a file of TLS is missing, no longer valid or of another host, or the
+    /// The setting is wrong, a file of TLS or the secret is missing, no longer valid or of another host, or the
     /// mirror cannot listen where it should.
     pub fn open(setting: &Setting) -> Result<Mirror, String> {
         setting.check()?;
@@ -67,8 +68,9 @@ impl Mirror {
             };
             bound.map_err(|error| format!("cannot listen at '{address}': {error}"))?;
         }
+        let seal = Seal::read(setting.secret.as_deref())?;
         // A life is never zero: that is the life in an empty header.
-        let shared = Arc::new(Shared::new(setting, fastrand::u64(1..)));
+        let shared = Arc::new(Shared::new(setting, fastrand::u64(1..), seal));
         let arrivals = shared.arrivals.clone();
         let outgoing =
             (0..setting.outgoing.len()).map(|it| (number(&outgoing_key(setting, it)), 0));
@@ -121,7 +123,7 @@ impl Mirror {
         let (key, sequence) = &mut self.outgoing[outgoing];
         *sequence += 1;
         let header = self.shared.header(*key, *sequence, self.stamps.echoes().to_vec());
-        let bytes = header.write(message);
+        let bytes = self.shared.seal.close(header.write(message));
         // There is at least one way.
         let (first, others) = (&self.shared.ways[0].1, &self.shared.ways[1..]);
         let had_room = others.iter().all(|(_, waiting)| waiting.put(outgoing, bytes.clone()));

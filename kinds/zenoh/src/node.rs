@@ -21,6 +21,7 @@ use sinew_runtime::service::tell;
 use sinew_runtime::{Service, ServiceEntry, ServiceIo};
 
 use crate::renewal::Renewal;
+use crate::seal::Seal;
 use crate::{
     CallCounts, HostSeen, HostState, IncomingPort, Mirror, NotTaken, NotTakenCounts, OutgoingPort,
     Peer, PeerClock, Setting, TlsFiles,
@@ -83,6 +84,7 @@ fn setting(plan: &Plan, own: &Host, base: &Path) -> Setting {
         router: own.router.clone(),
         peers: others.map(peer).collect(),
         tls,
+        secret: own.key.as_ref().map(file),
         outgoing: ports(plan, Direction::In).map(|links| outgoing(&links)).collect(),
         incoming: ports(plan, Direction::Out).map(|links| incoming(plan, &links)).collect(),
         calls: relayed::calls(plan),
@@ -161,7 +163,8 @@ impl Service for OtherHosts {
         let names = self.setting.own_names();
         let checked = tls.as_ref().map(|tls| certificate::check(tls, &names, listen.is_some()));
         let wrong = |why: String| vec![Fault::new(Cause::Error, format_args!("{why}")).into()];
-        checked.transpose().map(drop).map_err(wrong)
+        checked.transpose().map_err(wrong)?;
+        Seal::read(self.setting.secret.as_deref()).map(drop).map_err(wrong)
     }
 
     fn start(&mut self) -> Result<(), Fault> {

@@ -9,6 +9,8 @@ pub enum NotTaken {
     Early,
     /// It names another host or another port than the key under which it came.
     Misplaced,
+    /// Without the seal of the hosts that share a secret.
+    Unsealed,
     /// Not the bytes of a message of this port.
     Malformed,
     /// Its header is of another version.
@@ -32,12 +34,17 @@ pub enum NotTaken {
 
 /// All of them, in the order of the enum: the name in reports, and what the log says at the first
 /// one of a host; empty: nothing, for it is no fault or is told elsewhere.
-const ROWS: [(NotTaken, &str, &str); 11] = [
+const ROWS: [(NotTaken, &str, &str); 12] = [
     (NotTaken::Early, "early", ""),
     (
         NotTaken::Misplaced,
         "misplaced",
         "a message that names another host or port than its key; it is dropped",
+    ),
+    (
+        NotTaken::Unsealed,
+        "unsealed",
+        "a message that is not sealed with the secret of this graph's hosts ('key')",
     ),
     (NotTaken::Malformed, "malformed", "bytes that are no message of that port"),
     (
@@ -78,7 +85,7 @@ impl NotTakenCounts {
 
     /// All refusals in the narrow sense: without what came too early or at the wrong place.
     pub fn refused(&self) -> u64 {
-        let all = NotTaken::all().skip(NotTaken::Malformed as usize);
+        let all = NotTaken::all().skip(NotTaken::Unsealed as usize);
         all.map(|it| self.of(it)).fold(0, u64::saturating_add)
     }
 }

@@ -99,6 +99,7 @@ mod tests {
             router: None,
             peers: vec![Peer { name: "b".into(), address: None, calls_router: false }],
             tls: Some(tls),
+            secret: None,
             outgoing: vec![],
             incoming: vec![],
             calls: vec![],

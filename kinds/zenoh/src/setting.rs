@@ -36,6 +36,9 @@ pub struct Setting {
     pub peers: Vec<Peer>,
     /// Both sides show a certificate; `None`: anyone who reaches the port is believed.
     pub tls: Option<TlsFiles>,
+    /// A file with the secret that all hosts of the graph share and seal their messages with;
+    /// `None`: they are not sealed.
+    pub secret: Option<PathBuf>,
     /// What this host sends.
     pub outgoing: Vec<OutgoingPort>,
     /// What it takes.
@@ -327,6 +330,7 @@ mod tests {
             router: None,
             peers: vec![Peer { name: "b".into(), address: None, calls_router: false }],
             tls: None,
+            secret: None,
             outgoing: vec![],
             incoming: afters.iter().copied().map(port).collect(),
             calls: vec![],

@@ -14,6 +14,7 @@ use crate::frame::StampFrame;
 use crate::inbox::Inbox;
 use crate::news::News;
 use crate::not_taken::{NotTaken, NotTakenCounts, NotTakenTally};
+use crate::seal::Seal;
 use crate::seen::{HostState, Seen};
 use crate::setting::{self, IncomingPort, Setting, Way};
 use crate::waiting::Waiting;
@@ -30,6 +31,7 @@ pub(crate) struct Shared {
     pub(crate) arrivals: Arrivals,
     pub(crate) calls: Calls,
     pub(crate) news: News,
+    pub(crate) seal: Seal,
     peers: Vec<Peer>,
     router: Mutex<HostState>,
     /// Stamp frames that were made.
@@ -48,7 +50,7 @@ struct Peer {
 }
 
 impl Shared {
-    pub(crate) fn new(setting: &Setting, life: u64) -> Shared {
+    pub(crate) fn new(setting: &Setting, life: u64, seal: Seal) -> Shared {
         let (own, ports) = ((number(&setting.host), life), setting.outgoing.len());
         let inbox = |port: &IncomingPort| {
             // The setting was checked, so the peer is there.
@@ -70,6 +72,7 @@ impl Shared {
             arrivals: Arrivals::default(),
             calls: Calls::new(setting, own),
             news: News::default(),
+            seal,
             peers: setting.peers.iter().map(peer).collect(),
             router: Mutex::new(HostState::Unheard),
             frames: AtomicU64::new(0),
@@ -154,7 +157,7 @@ impl Shared {
 
     fn heard(&self, peer: usize, bytes: &[u8]) -> Result<(), NotTaken> {
         let Peer { number, stamp_key, .. } = self.peers[peer];
-        let frame = StampFrame::read(bytes).map_err(malformed)?;
+        let frame = StampFrame::read(self.seal.open(bytes)?).map_err(malformed)?;
         self.is_of(peer, stamp_key, &frame.header)?;
         let (sent, now) = (self.sent(), (self.now_ns(), unix_ns()));
         self.peer(peer).hear(number, &frame, (self.own, &sent), now)
@@ -170,6 +173,7 @@ impl Shared {
     }
 
     fn arrived(&self, inbox: &Inbox, bytes: &[u8]) -> Result<bool, NotTaken> {
+        let bytes = self.seal.open(bytes)?;
         let (header, message) = MessageHeader::read(bytes, inbox.bytes).map_err(malformed)?;
         self.is_of(inbox.peer, inbox.key, &header)?;
         self.allows(inbox.peer, header.life)?;
@@ -223,7 +227,8 @@ impl Shared {
         sent.note(now_ns);
         drop(sent);
         let held_ns = heard.iter().map(|it| now_ns.saturating_sub(it.1)).collect();
-        StampFrame { header, stamp_ns: now_ns, version, held_ns }.write()
+        let frame = StampFrame { header, stamp_ns: now_ns, version, held_ns };
+        self.seal.close(frame.write())
     }
 }
 

@@ -39,6 +39,8 @@ pub struct Host {
     pub router: Option<String>,
     /// The certificates for TLS with the other hosts; `None`: connections are not encrypted.
     pub tls: Option<HostTls>,
+    /// A file with the secret with which the hosts of the graph seal what they send.
+    pub key: Option<String>,
 }
 
 /// Files of a host's certificate, in PEM.

@@ -44,6 +44,7 @@ pub(super) fn read<'a>(entry: &'a Entry, report: &'a Report) -> Host<'a> {
             listen: listen.map(text).or_else(any),
             router: router.map(text),
             tls: fields.entry("tls").map(|_| tls(&fields.inner("tls"))),
+            key: fields.text("key").map(text),
         },
     }
 }

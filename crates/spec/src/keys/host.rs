@@ -36,6 +36,12 @@ pub(crate) static HOST: Table = Table {
             "Its certificate, and how it checks those of the other hosts. Default: no encryption, \
              and everyone who reaches the port is trusted.",
         ),
+        optional(
+            "key",
+            Shape::Value(ParameterType::Path),
+            "A file with a secret of 32 to 4096 bytes, the same on all hosts. With it each host \
+             seals what it sends, and takes nothing that is not sealed. Default: no seal.",
+        ),
     ],
 };
 

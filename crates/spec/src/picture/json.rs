@@ -180,6 +180,7 @@ fn host(host: &Host) -> Json {
         "listen": host.listen,
         "router": host.router,
         "tls": host.tls.is_some(),
+        "key": host.key.is_some(),
     })
 }
 

@@ -4,12 +4,12 @@
 use std::time::{Duration, Instant};
 
 use sinew_hosts::{MessageHeader, message_key, stamp_key};
-use sinew_zenoh::{Mirror, NotTaken};
+use sinew_zenoh::{HostState, Mirror, NotTaken};
 use zenoh::Wait;
 
 use crate::stage::{
     HASH, connected, free_address, header, incoming, not_taken, numbers, outgoing, setting,
-    stranger, until,
+    stranger, turn, until,
 };
 
 const PORTS: usize = 6;
@@ -77,6 +77,45 @@ fn what_names_another_port_than_its_key_is_dropped_and_told() {
         assert_eq!(told, 1, "'{text}' is told once: {news:?}");
     }
     until("all ports are heard as before", || pass(&mut a, &mut b));
+}
+
+/// The stranger hears all and knows all, but not the secret.
+#[test]
+fn who_does_not_have_the_secret_of_the_hosts_is_not_heard() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let secret = |name: &str| {
+        let file = folder.path().join(name);
+        std::fs::write(&file, [name; 10].concat()).expect("written");
+        Some(file)
+    };
+    let address = free_address();
+    let mut a = setting("a", Some(&address), &[("b", None), ("c", None)]);
+    a.incoming.push(incoming("b", "x", 8, Some(1000)));
+    a.secret = secret("ours");
+    let peers = [("a", Some(&*address)), ("c", None)];
+    let mut b = setting("b", None, &peers);
+    b.outgoing.push(outgoing("x", 8));
+    b.secret = secret("ours");
+    let mut c = setting("c", None, &[("a", Some(&address)), ("b", None)]);
+    c.secret = secret("theirs");
+    let [mut a, mut b, _c] = [&a, &b, &c].map(|it| Mirror::open(it).expect("a host"));
+    let session = stranger(&[&format!("tcp/{address}")], "");
+    let key = message_key("g", "b", "n", "x", HASH);
+    until("b is obeyed, and the others are counted", || {
+        turn(&mut b, &[&7_u64.to_le_bytes()]);
+        let forged = header("b", b.life(), &key).write(&[9; 8]);
+        session.put(&key, forged).wait().expect("it is sent");
+        let seen = numbers(&mut a, 0);
+        assert!(seen.iter().all(|it| *it == 7), "{seen:?}");
+        let unsealed = [0, 1].map(|host| not_taken(&a, host, NotTaken::Unsealed));
+        // The stranger's messages are shorter than sealed ones.
+        let short = not_taken(&a, 0, NotTaken::Malformed);
+        a.counted().incoming.received > 10 && unsealed[1] > 10 && unsealed[0] + short > 10
+    });
+    let states: Vec<HostState> = a.hosts().iter().map(|it| it.state).collect();
+    assert_eq!(states, [HostState::Heard, HostState::Unheard]);
+    let news = a.news();
+    assert!(news.iter().any(|it| it.contains("'c' came a message that is not sealed")), "{news:?}");
 }
 
 /// One packet of a stranger that has heard everything: it is over after half a second.

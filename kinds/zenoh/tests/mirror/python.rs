@@ -1,5 +1,6 @@
 //! A program in Python that reads what a host sends and sends it commands.
 
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use sinew_zenoh::{CallPort, Mirror};
@@ -18,10 +19,11 @@ settings = zenoh.Config.from_json5('''{
     transport: { shared_memory: { enabled: false } },
 }''' % sys.argv[2])
 type_hash = int(sys.argv[3])
-with zenoh.open(settings) as session, sinew_hosts.Host(session, 'g', 'py', 1) as host:
+secret = open(sys.argv[4], 'rb').read() if len(sys.argv) > 4 else None
+with zenoh.open(settings) as session, sinew_hosts.Host(session, 'g', 'py', 1, secret=secret) as host:
     def answer(it):
         stamps = host.stamps()
-        heard = sinew_hosts.parse(it.payload.to_bytes())
+        heard = sinew_hosts.parse(it.payload.to_bytes(), secret)
         number, = struct.unpack('<Q', heard.message)
         host.send('n', 'answers', type_hash, struct.pack('<Q', number + 1), stamps)
     key = sinew_hosts.heard(sinew_hosts.message_key('g', 'a', 'n', 'numbers', type_hash))
@@ -78,15 +80,29 @@ fn a_program_in_python_asks_and_is_answered() {
 
 #[test]
 fn a_program_in_python_reads_and_is_obeyed() {
+    reads_and_is_obeyed(None);
+}
+
+#[test]
+fn a_program_in_python_has_the_secret_of_the_hosts() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let secret = folder.path().join("hosts.key");
+    std::fs::write(&secret, "a secret of the hosts of this graph").expect("written");
+    reads_and_is_obeyed(Some(&secret));
+}
+
+fn reads_and_is_obeyed(secret: Option<&Path>) {
     let Some(python) = python() else { return };
     let address = free_address();
     let mut a = setting("a", Some(&address), &[("py", None)]);
     a.outgoing.push(outgoing("numbers", 8));
     a.incoming.push(incoming("py", "answers", 8, Some(1000)));
+    a.secret = secret.map(Path::to_owned);
     let mut a = Mirror::open(&a).expect("a");
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/python");
     let mut script = Command::new(&python)
         .args(["-c", SCRIPT, folder, &address, &HASH.to_string()])
+        .args(secret)
         .stdin(Stdio::piped())
         .spawn()
         .expect("it runs");

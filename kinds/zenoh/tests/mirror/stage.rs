@@ -70,6 +70,7 @@ pub(crate) fn setting(host: &str, listen: Option<&str>, peers: &[(&str, Option<&
         router: None,
         peers: peers.iter().map(peer).collect(),
         tls: None,
+        secret: None,
         outgoing: vec![],
         incoming: vec![],
         calls: vec![],
