@@ -87,15 +87,15 @@ pub(crate) fn host_of(end: &str) -> Option<u64> {
     u128::from_str_radix(end, 16).ok().map(|it| (it >> 64) as u64)
 }
 
-/// All settings for one way. The end of the connection gets the name `end`.
+/// All settings for one way. The end of the connection gets the name `end`; zenoh listens at
+/// `listened`.
 ///
 /// A connection to a router is first tried once, because zenoh opens no client without one. If it
 /// is lost later, zenoh dials again for ever.
-pub(crate) fn configuration(setting: &Setting, way: Way, end: &str) -> String {
+pub(crate) fn configuration(setting: &Setting, way: Way, end: &str, listened: &[String]) -> String {
     let is_direct = way == Way::Direct;
     let protocol = if setting.tls.is_some() { "quic" } else { "tcp" };
     let endpoint = |address: &str| quoted(&endpoint(setting, address));
-    let listened = if is_direct { setting.listened() } else { vec![] };
     let listen = listened.iter().map(|it| endpoint(it)).collect::<Vec<_>>().join(", ");
     let (mode, dialled, timeout_ms): (_, Vec<_>, _) = match way {
         Way::Direct => ("peer", setting.dialled().map(|it| endpoint(it.1)).collect(), -1),

@@ -42,8 +42,9 @@ impl Line {
     pub(crate) fn open(shared: &Arc<Shared>, at: usize) -> Result<Line, String> {
         let setting = &shared.setting;
         let (way, waiting) = &shared.ways[at];
+        let listened = shared.listened(*way).map_err(|error| format!("cannot listen: {error}"))?;
         let end = end_name(end_number(setting, &setting.host), fastrand::u64(1..));
-        let config = Config::from_json5(&configuration(setting, *way, &end))
+        let config = Config::from_json5(&configuration(setting, *way, &end, &listened))
             .map_err(|error| format!("zenoh refuses this setting: {error}"))?;
         let failed = |error: zenoh::Error| match (way, &setting.listen, &setting.router) {
             (Way::Router, _, Some(it)) => {

@@ -1,6 +1,6 @@
 //! The mirror of one host.
 
-use std::net::{TcpListener, UdpSocket};
+use std::net::TcpListener;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -11,6 +11,7 @@ use crate::arrivals::Arrivals;
 use crate::certificate;
 use crate::configuration::outgoing_key;
 use crate::exchange::Exchange;
+use crate::front::Front;
 use crate::inbox::IncomingCounts;
 use crate::not_taken::NotTakenCounts;
 use crate::seal::Seal;
@@ -60,17 +61,20 @@ impl Mirror {
         if let Some(tls) = &setting.tls {
             certificate::check(tls, &setting.own_names(), setting.listen.is_some())?;
         }
-        for address in setting.listened() {
+        let cannot = |error| {
+            let address = setting.listen.as_deref().unwrap_or_default();
+            format!("cannot listen at '{address}': {error}")
+        };
+        let front = setting.tls.as_ref().map(|_| Front::open(&setting.listened())).transpose();
+        let front = front.map_err(cannot)?;
+        if front.is_none() {
             // Only for a short error text; zenoh's own is longer.
-            let bound = match setting.tls {
-                Some(_) => UdpSocket::bind(&address).map(drop),
-                None => TcpListener::bind(&address).map(drop),
-            };
-            bound.map_err(|error| format!("cannot listen at '{address}': {error}"))?;
+            let mut listened = setting.listened().into_iter();
+            listened.try_for_each(|it| TcpListener::bind(it).map(drop)).map_err(cannot)?;
         }
         let seal = Seal::read(setting.secret.as_deref())?;
         // A life is never zero: that is the life in an empty header.
-        let shared = Arc::new(Shared::new(setting, fastrand::u64(1..), seal));
+        let shared = Arc::new(Shared::new(setting, fastrand::u64(1..), seal, front));
         let arrivals = shared.arrivals.clone();
         let outgoing =
             (0..setting.outgoing.len()).map(|it| (number(&outgoing_key(setting, it)), 0));

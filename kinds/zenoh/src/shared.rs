@@ -1,5 +1,6 @@
 //! What the threads of a mirror share.
 
+use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
@@ -11,6 +12,7 @@ use sinew_hosts::{
 use crate::arrivals::Arrivals;
 use crate::calls::Calls;
 use crate::frame::StampFrame;
+use crate::front::Front;
 use crate::inbox::Inbox;
 use crate::news::News;
 use crate::not_taken::{NotTaken, NotTakenCounts, NotTakenTally};
@@ -32,6 +34,8 @@ pub(crate) struct Shared {
     pub(crate) calls: Calls,
     pub(crate) news: News,
     pub(crate) seal: Seal,
+    /// Where a host with certificates listens.
+    front: Option<Front>,
     peers: Vec<Peer>,
     router: Mutex<HostState>,
     /// Stamp frames that were made.
@@ -50,7 +54,7 @@ struct Peer {
 }
 
 impl Shared {
-    pub(crate) fn new(setting: &Setting, life: u64, seal: Seal) -> Shared {
+    pub(crate) fn new(setting: &Setting, life: u64, seal: Seal, front: Option<Front>) -> Shared {
         let (own, ports) = ((number(&setting.host), life), setting.outgoing.len());
         let inbox = |port: &IncomingPort| {
             // The setting was checked, so the peer is there.
@@ -73,6 +77,7 @@ impl Shared {
             calls: Calls::new(setting, own),
             news: News::default(),
             seal,
+            front,
             peers: setting.peers.iter().map(peer).collect(),
             router: Mutex::new(HostState::Unheard),
             frames: AtomicU64::new(0),
@@ -83,6 +88,18 @@ impl Shared {
 
     pub(crate) fn now_ns(&self) -> u64 {
         (self.setting.now_ns)()
+    }
+
+    /// Where zenoh listens for a way.
+    ///
+    /// # Errors
+    /// No port is free.
+    pub(crate) fn listened(&self, way: Way) -> io::Result<Vec<String>> {
+        match (way, &self.front) {
+            (Way::Router, _) => Ok(vec![]),
+            (Way::Direct, None) => Ok(self.setting.listened()),
+            (Way::Direct, Some(front)) => front.lead(),
+        }
     }
 
     /// What is known of a peer.

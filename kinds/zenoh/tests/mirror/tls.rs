@@ -1,7 +1,8 @@
 //! With certificates: who joins, who does not, and who is told.
 
 use std::fs;
-use std::path::PathBuf;
+use std::net::UdpSocket;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rcgen::{
@@ -13,9 +14,10 @@ use sinew_zenoh::{HostState, Mirror, NotTaken, NotTakenCounts, Setting, TlsFiles
 use tempfile::TempDir;
 use zenoh::{Session, Wait};
 
+use crate::proxy::Proxy;
 use crate::stage::{
     HASH, connected, dials, free_address, header, incoming, not_taken, numbers, outgoing, setting,
-    turn, until,
+    turn, until, until_within,
 };
 
 /// An authority, and what it has signed.
@@ -137,4 +139,56 @@ fn who_is_not_the_host_puts_nothing_under_its_key() {
         [NotTaken::Early, NotTaken::Malformed].iter().all(|it| not_taken(&a, 0, *it) > 0)
     });
     refused.iter().for_each(|it| assert_eq!(connected(it), 0, "one of the others is connected"));
+}
+
+/// First datagrams of connections by strangers: each begins a handshake that never goes on.
+fn hellos(count: usize, root: &Path) -> Vec<Vec<u8>> {
+    let deaf = UdpSocket::bind("127.0.0.1:0").expect("a port");
+    let address = deaf.local_addr().expect("its address").to_string();
+    deaf.set_read_timeout(Some(Duration::from_secs(10))).expect("a limit");
+    let mut hellos: Vec<Vec<u8>> = vec![];
+    let mut bytes = [0; 2000];
+    while hellos.len() < count {
+        // To close a session that dials takes ten seconds; this one ends with the test's process.
+        std::mem::forget(dials(&address, root, None, "peer"));
+        let len = deaf.recv(&mut bytes).expect("a first datagram");
+        // A client says it again; what begins another connection has another name in it.
+        if hellos.iter().all(|it| it[5..20] != bytes[5..20]) {
+            hellos.push(bytes[..len].to_vec());
+        }
+    }
+    hellos
+}
+
+/// Zenoh alone would wait 30 s for each of them before it takes the next connection.
+#[test]
+fn who_begins_a_handshake_and_does_not_go_on_locks_nobody_out() {
+    let (authority, address) = (Authority::new(), free_address());
+    let proxy = Proxy::of_datagrams_to(&address);
+    let (mut a, mut b) = pair(&address);
+    b.peers[0].address = Some(proxy.address.clone());
+    a.tls = Some(authority.sign("a", "a", 2100));
+    b.tls = Some(authority.sign("b", "b", 2100));
+    let hellos = hellos(12, &authority.path("authority.pem"));
+    let (a, b) = (Mirror::open(&a).expect("a"), Mirror::open(&b).expect("b"));
+    let hear = || [&a, &b].iter().all(|it| it.hosts()[0].state == HostState::Heard);
+    until("both are heard", hear);
+    proxy.set_open([false; 2]);
+    until("the line is cut", || a.hosts()[0].state == HostState::Silent);
+    // Each stranger from a port of its own, as long as the host is not back.
+    let mut sent = 0;
+    let mut strangers = vec![];
+    let mut send = || {
+        let stranger = UdpSocket::bind("127.0.0.1:0").expect("a port");
+        stranger.send_to(&hellos[sent % hellos.len()], &address).expect("it is sent");
+        sent += 1;
+        strangers.push(stranger);
+        std::thread::sleep(Duration::from_millis(20));
+    };
+    (0..hellos.len()).for_each(|_| send());
+    proxy.set_open([true; 2]);
+    until_within(Duration::from_secs(15), "both are heard again", || {
+        send();
+        hear()
+    });
 }
