@@ -18,7 +18,7 @@ use zenoh::qos::CongestionControl;
 use zenoh::query::{Query, Queryable};
 use zenoh_ext::{AdvancedPublisher, AdvancedPublisherBuilderExt, CacheConfig, MissDetectionConfig};
 
-use super::wire::{Attachment, MESSAGE_MAX, Subject, bytes_of, message_of, unix_ns};
+use super::wire::{Attachment, MESSAGE_MAX, Subject, bytes_of, heard, is_in, message_of, unix_ns};
 use super::{Zenoh, refused};
 use crate::session::{ANSWERED_MAX, Foreign, Origin, REQUESTS, Received, locked};
 
@@ -120,7 +120,11 @@ impl ZenohReader {
             |error: zenoh::Error| refused(&format!("cannot subscribe to {}", subject.name), &error);
         let (arrived, begun) = (Arc::<Mutex<VecDeque<Arrived>>>::default(), Instant::now());
         let (queue, room) = (Arc::clone(&arrived), depth(qos));
+        let domain = zenoh.domain;
         let take = move |it: zenoh::sample::Sample| {
+            if !is_in(domain, it.key_expr().as_str()) {
+                return;
+            }
             let short = |bytes: &&ZBytes, max| bytes.len() <= max;
             let attachment = it.attachment().filter(|it| short(it, ATTACHMENT_MAX)).cloned();
             let payload = Some(it.payload()).filter(|it| short(it, MESSAGE_MAX)).cloned();
@@ -133,7 +137,7 @@ impl ZenohReader {
             }
             queue.push_back(Arrived { at, heard, said, attachment, payload });
         };
-        let subscriber = zenoh.session.declare_subscriber(subject.key_of_all(zenoh.domain));
+        let subscriber = zenoh.session.declare_subscriber(heard(&subject.key_of_all(domain)));
         let subscriber = subscriber.callback(take).wait().map_err(said)?;
         let (token, _) = zenoh.show("MS", subject, qos).map_err(said)?;
         let own = said_by(&subject.key(zenoh.domain));
@@ -183,7 +187,11 @@ impl ZenohService {
         let said = |error: zenoh::Error| refused(&format!("cannot offer {}", subject.name), &error);
         let asked = Arc::<Mutex<VecDeque<Query>>>::default();
         let queue = Arc::clone(&asked);
+        let (domain, key) = (zenoh.domain, subject.key(zenoh.domain));
         let take = move |query: Query| {
+            if !is_in(domain, query.key_expr().as_str()) {
+                return;
+            }
             let mut queue = locked(&queue);
             // The request that has waited longest is dropped, as in rmw_zenoh.
             if queue.len() >= REQUESTS {
@@ -191,8 +199,7 @@ impl ZenohService {
             }
             queue.push_back(query);
         };
-        let key = subject.key(zenoh.domain);
-        let queryable = zenoh.session.declare_queryable(key.clone()).complete(true);
+        let queryable = zenoh.session.declare_queryable(heard(&key)).complete(true);
         let queryable = queryable.callback(take).wait().map_err(said)?;
         let (token, _) = zenoh.show("SS", subject, qos).map_err(said)?;
         Ok(ZenohService { asked, key, _queryable: queryable, _token: token })

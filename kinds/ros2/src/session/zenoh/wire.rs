@@ -63,6 +63,19 @@ impl Subject {
     }
 }
 
+/// What is declared to hear what is sent under a key, or keys. Zenoh replaces a beginning without
+/// wildcards by a number, and after a short outage it may take the number of one topic for that of
+/// another. A pattern that has a wildcard in its first part gets no number. It also stands for
+/// domains whose numbers begin like this one: see [`is_in`].
+pub(super) fn heard(key: &str) -> String {
+    key.replacen('/', "$*/", 1)
+}
+
+/// Whether a key is in a domain.
+pub(super) fn is_in(domain: u16, key: &str) -> bool {
+    key.split_once('/').is_some_and(|(first, _)| first == domain.to_string())
+}
+
 /// The token by which others see a node, or an end of it. It holds this session's `zid`, the node,
 /// and the number of the end; the node itself is end 0.
 pub(super) fn token(

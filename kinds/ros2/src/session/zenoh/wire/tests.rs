@@ -53,6 +53,8 @@ fn only_what_is_not_usual_of_a_qos_is_written() {
 fn keys_have_the_name_without_its_slash() {
     assert_eq!(subject().key(5), format!("5/chatter/std_msgs::msg::dds_::String_/{STRING}"));
     assert_eq!(subject().key_of_all(5), "5/chatter/*/*");
+    assert_eq!(heard("5/chatter/*/*"), "5$*/chatter/*/*");
+    assert!(is_in(5, "5/chatter/a/b") && !is_in(5, "51/chatter/a/b") && !is_in(5, "5"));
 }
 
 #[test]
