@@ -7,7 +7,9 @@ use sinew_robot::path::gcode;
 use sinew_robot::path::geometry::Segment;
 
 fuzz_target!(|text: &str| {
-    let mut place = CartesianTarget::default().pose();
+    let upright =
+        CartesianTarget { orientation_xyzw: [0.0, 0.0, 0.0, 1.0], ..CartesianTarget::default() };
+    let mut place = upright.pose().expect("a rotation");
     let Ok(moves) = gcode::parse(text, &place, place.translation) else { return };
     for step in &moves {
         if let Some(segment) = Segment::new(place, step) {

@@ -6,7 +6,7 @@ use sinew_core::{Cycle, Fault, Fresh, Io, Message, Node, NodeEntry, Parameters, 
 
 use super::arm;
 use super::kinematics::{Joints, Solver};
-use super::messages::{CartesianTarget, JointTargets};
+use super::messages::{CartesianTarget, JointTargets, ROTATION_TOLERANCE};
 use super::workspace::Workspace;
 
 const IN: usize = 0;
@@ -20,8 +20,8 @@ pub const INFO: Kind = Kind {
     runs_in: RunsIn::Realtime,
     doc: "Analytic inverse kinematics of a six-axis arm with a spherical wrist. Takes the solution \
           nearest to the one before. A target that is outside the floor and the box, out of reach, \
-          too near a singularity, beyond a joint's limit or faster than a joint stops the graph \
-          before anything moves there.",
+          too near a singularity, beyond a joint's limit, faster than a joint, or whose quaternion \
+          is no rotation, stops the graph before anything moves there.",
     ports: &[
         Port::input("in", "Pose of the flange in the arm's base frame.", CartesianTarget::TYPE),
         Port::output("out", "Joint angles that reach it.", JointTargets::TYPE),
@@ -61,7 +61,8 @@ impl Node for Ik {
             return Ok(());
         }
         let target = *io.read::<CartesianTarget>(IN);
-        let joints = self.solve(&target.pose(), cycle)?;
+        let Some(pose) = target.pose() else { return Err(no_rotation(&target)) };
+        let joints = self.solve(&pose, cycle)?;
         let out = io.write::<JointTargets>(OUT);
         out.position_rad = joints;
         out.velocity_rad_per_s =
@@ -71,6 +72,14 @@ impl Node for Ik {
         self.previous = joints;
         Ok(())
     }
+}
+
+fn no_rotation(target: &CartesianTarget) -> Fault {
+    let length = target.orientation_xyzw.iter().map(|part| part * part).sum::<f64>().sqrt();
+    fault!(
+        "the target's orientation is no rotation: the quaternion has length {length:.3}, expected \
+         1 within {ROTATION_TOLERANCE}; send a unit quaternion x, y, z, w"
+    )
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 //! 2014. `rs-opw-kinematics` solves the same problem, but returns a `Vec`, which a cycle must not
 //! allocate. Its forward kinematics does not allocate and is used here.
 
-use std::f64::consts::{PI, TAU};
+use std::f64::consts::{FRAC_PI_2, PI, TAU};
 use std::fmt;
 
 use rs_opw_kinematics::glam::DVec3;
@@ -134,12 +134,9 @@ impl Solver {
         let p = &self.parameters;
         let mut branches = Branches { joints: [[0.0; 6]; 8], count: 0 };
         let centre = self.wrist_centre(pose);
-        let radius = (centre.x * centre.x + centre.y * centre.y - p.b * p.b).sqrt();
         let height = centre.z - p.c1;
-        let (toward, aside) = (centre.y.atan2(centre.x), p.b.atan2(radius));
         for front in [true, false] {
-            let q1 = if front { toward - aside } else { toward + aside - PI };
-            let out = if front { radius - p.a1 } else { -(radius + p.a1) };
+            let (q1, out) = self.shoulder(centre, front);
             for lower in [true, false] {
                 let Some((q2, q3)) = self.elbow(out, height, lower) else { continue };
                 for wrist in wrists(pose, q1.sin_cos(), (q2 + q3).sin_cos()) {
@@ -170,22 +167,59 @@ impl Solver {
     /// The first reason why the arm may not be there.
     pub fn stand(&self, pose: &Pose, previous: &Joints) -> Result<Joints, Trouble> {
         let centre = self.wrist_centre(pose);
-        let distance_m = centre.x.hypot(centre.y);
-        if distance_m < self.margins.shoulder_m {
-            return Err(Trouble::Shoulder { distance_m, margin_m: self.margins.shoulder_m });
-        }
+        self.check_shoulder(centre)?;
         let branches = self.inverse(pose);
         let mut best: Option<(f64, Joints)> = None;
         for branch in branches.as_slice() {
-            let joints = std::array::from_fn(|i| previous[i] + wrapped(branch[i] - previous[i]));
+            let joints = nearest(branch, previous);
             let way: f64 = (0..6).map(|i| (joints[i] - previous[i]).abs()).sum();
             if best.is_none_or(|(least, _)| way < least) {
                 best = Some((way, joints));
             }
         }
         let Some((_, joints)) = best else { return Err(self.unreachable(centre)) };
-        self.check_stand(&joints)?;
+        self.check_stand(&joints, &[0.0; 6])?;
         Ok(joints)
+    }
+
+    /// The solution on the branch on which `previous` is, whatever its joints. It takes a fraction
+    /// of the time of [`Solver::stand`], and gives the same while joints change little from pose to
+    /// pose. [`Solver::check_stand`] is left to do.
+    ///
+    /// # Errors
+    /// The pose is out of reach, or the wrist centre too near to axis 1.
+    pub fn stay(&self, pose: &Pose, previous: &Joints) -> Result<Joints, Trouble> {
+        let p = &self.parameters;
+        let centre = self.wrist_centre(pose);
+        self.check_shoulder(centre)?;
+        let [_, q2, q3, _, q5, _] = self.angles_of(previous);
+        let bend = q3 + p.a2.atan2(p.c3);
+        let out = p.a1 + p.c2 * q2.sin() + p.a2.hypot(p.c3) * (q2 + bend).sin();
+        let (q1, out) = self.shoulder(centre, out > 0.0);
+        let Some((q2, q3)) = self.elbow(out, centre.z - p.c1, bend.sin() > 0.0) else {
+            return Err(self.unreachable(centre));
+        };
+        let wrists = wrists(pose, q1.sin_cos(), (q2 + q3).sin_cos());
+        let [q4, q5, q6] = wrists[usize::from(q5.sin() <= 0.0)];
+        Ok(nearest(&self.joints_of([q1, q2, q3, q4, q5, q6]), previous))
+    }
+
+    /// The limits of the joints.
+    pub fn limits(&self) -> &[JointLimits; 6] {
+        &self.limits
+    }
+
+    /// The same arm with wider margins, and with its joints' limits this much further inside.
+    #[must_use]
+    pub fn reserved(&self, more: &Margins, limit_rad: f64) -> Solver {
+        let mut solver = *self;
+        solver.margins.angle_rad += more.angle_rad;
+        solver.margins.shoulder_m += more.shoulder_m;
+        for limits in &mut solver.limits {
+            limits.min_rad += limit_rad;
+            limits.max_rad -= limit_rad;
+        }
+        solver
     }
 
     /// Whether any branch reaches `pose`, regardless of limits.
@@ -199,6 +233,19 @@ impl Solver {
 
     fn wrist_centre(&self, pose: &Pose) -> DVec3 {
         pose.translation - self.parameters.c4 * (pose.rotation * DVec3::Z)
+    }
+
+    /// Angle of joint 1 that puts the wrist centre before or behind the arm, and how far out from
+    /// joint 2 it then is.
+    fn shoulder(&self, centre: DVec3, front: bool) -> (f64, f64) {
+        let p = &self.parameters;
+        let radius = (centre.x * centre.x + centre.y * centre.y - p.b * p.b).sqrt();
+        let (toward, aside) = (centre.y.atan2(centre.x), p.b.atan2(radius));
+        if front {
+            (toward - aside, radius - p.a1)
+        } else {
+            (toward + aside - PI, -(radius + p.a1))
+        }
     }
 
     /// Angles of joint 2 and 3 that put the wrist centre `out` and `height` from joint 2.
@@ -236,21 +283,40 @@ impl Solver {
         })
     }
 
-    fn check_stand(&self, joints: &Joints) -> Result<(), Trouble> {
+    /// The other way: converts joint angles to the angles of the closed form.
+    fn angles_of(&self, joints: &Joints) -> Joints {
         let p = &self.parameters;
-        let angle = |i: usize| joints[i] * f64::from(p.sign_corrections[i]) - p.offsets[i];
-        let margin_rad = self.margins.angle_rad;
-        let wrist = angle(4).sin().abs();
+        std::array::from_fn(|i| joints[i] * f64::from(p.sign_corrections[i]) - p.offsets[i])
+    }
+
+    fn check_shoulder(&self, centre: DVec3) -> Result<(), Trouble> {
+        let (distance_m, margin_m) = (centre.x.hypot(centre.y), self.margins.shoulder_m);
+        if distance_m < margin_m {
+            return Err(Trouble::Shoulder { distance_m, margin_m });
+        }
+        Ok(())
+    }
+
+    /// Whether wrist and elbow keep their margins and all joints are within their limits, each by
+    /// an angle of its own.
+    ///
+    /// # Errors
+    /// [`Trouble::Wrist`], [`Trouble::Elbow`] or [`Trouble::Limit`]
+    pub fn check_stand(&self, joints: &Joints, spare_rad: &Joints) -> Result<(), Trouble> {
+        let p = &self.parameters;
+        let angles = self.angles_of(joints);
+        let margin = |joint: usize| (self.margins.angle_rad + spare_rad[joint]).min(FRAC_PI_2);
+        let (wrist, margin_rad) = (angles[4].sin().abs(), margin(4));
         if wrist < margin_rad.sin() {
             return Err(Trouble::Wrist { angle_rad: wrist.asin(), margin_rad });
         }
-        let elbow = (angle(2) + p.a2.atan2(p.c3)).sin().abs();
+        let (elbow, margin_rad) = ((angles[2] + p.a2.atan2(p.c3)).sin().abs(), margin(2));
         if elbow < margin_rad.sin() {
             return Err(Trouble::Elbow { angle_rad: elbow.asin(), margin_rad });
         }
         for (joint, &limits) in self.limits.iter().enumerate() {
-            let angle_rad = joints[joint];
-            if !(limits.min_rad..=limits.max_rad).contains(&angle_rad) {
+            let (angle_rad, spare) = (joints[joint], spare_rad[joint]);
+            if !(limits.min_rad + spare..=limits.max_rad - spare).contains(&angle_rad) {
                 return Err(Trouble::Limit { joint, angle_rad, limits });
             }
         }
@@ -303,6 +369,11 @@ fn wrists(pose: &Pose, (s1, c1): SinCos, (s23, c23): SinCos) -> [[f64; 3]; 2] {
     let q5 = aside.hypot(across).atan2(along(z));
     let q6 = along(y).atan2(-along(x));
     [[q4, q5, q6], [q4 + PI, -q5, q6 - PI]]
+}
+
+/// The same directions as angles that are nearest to those of `previous`.
+fn nearest(joints: &Joints, previous: &Joints) -> Joints {
+    std::array::from_fn(|i| previous[i] + wrapped(joints[i] - previous[i]))
 }
 
 /// The same direction as an angle within -π to π.

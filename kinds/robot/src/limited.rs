@@ -44,11 +44,20 @@ impl Limited {
 
     /// How far it still goes if it brakes from now on.
     pub(crate) fn way_to_rest(&self, period_s: f64) -> DVec3 {
+        self.braked(self.steps_to_rest(period_s), period_s)
+    }
+
+    /// Count of steps in which it still moves if it brakes from now on.
+    pub(crate) fn steps_to_rest(&self, period_s: f64) -> f64 {
+        (self.speed.length() / (self.limits.acceleration * period_s)).floor()
+    }
+
+    /// How far it goes in so many steps if it brakes from now on.
+    pub(crate) fn braked(&self, steps: f64, period_s: f64) -> DVec3 {
         let most = self.limits.acceleration * period_s;
-        let speed = self.speed.length();
-        // Count of steps in which it still moves: speed - most, speed - 2 most and so on.
-        let steps = (speed / most).floor();
-        let far = (speed - most * (steps + 1.0) / 2.0) * steps * period_s;
+        let steps = steps.min(self.steps_to_rest(period_s));
+        // The steps have the speeds: speed - most, speed - 2 most and so on.
+        let far = (self.speed.length() - most * (steps + 1.0) / 2.0) * steps * period_s;
         self.speed.normalize_or_zero() * far
     }
 

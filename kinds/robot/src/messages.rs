@@ -22,6 +22,10 @@ pub const PLANNER_PAUSE: u32 = 2;
 /// [`PlannerCommand::what`]: go on.
 pub const PLANNER_RESUME: u32 = 3;
 
+/// How far the length of a quaternion may be from 1. Rounded figures such as 0.7 for √½ are within
+/// it; zeros, and figures of something else than a rotation, are not.
+pub const ROTATION_TOLERANCE: f64 = 0.1;
+
 /// Most obstacles of a [`PlaneMap`].
 pub const OBSTACLES_MAX: usize = 64;
 
@@ -89,8 +93,8 @@ sinew_core::message! {
         /// Axis 1 to 6, rad/s.
         pub velocity_rad_per_s: [f64; 6],
         /// [`CartesianTarget::sequence`] of the target that the drives had been told to reach by
-        /// the moment when the positions were taken. 0 while they had no target, and when they were
-        /// told to stop.
+        /// the moment when the positions were taken. 0 while they had no target, when they were
+        /// told to stop, and while a limiter before them is not near to its target.
         pub sequence: u64,
         /// CiA 402 status words.
         pub status: [u16; 6],
@@ -166,12 +170,17 @@ sinew_core::message! {
 }
 
 impl CartesianTarget {
-    /// The pose. Numbers that are no rotation give the identity rotation.
-    pub fn pose(&self) -> Pose {
+    /// The pose; `None` if its orientation is no rotation: if the length of the quaternion is not 1
+    /// within [`ROTATION_TOLERANCE`].
+    pub fn pose(&self) -> Option<Pose> {
         let [x, y, z, w] = self.orientation_xyzw;
         let rotation = DQuat::from_xyzw(x, y, z, w);
-        let rotation = if rotation.length_squared() > 0.5 { rotation } else { DQuat::IDENTITY };
-        Pose { translation: DVec3::from_array(self.position_m), rotation: rotation.normalize() }
+        // NaN is not within it either.
+        let is_rotation = (rotation.length() - 1.0).abs() <= ROTATION_TOLERANCE;
+        is_rotation.then(|| Pose {
+            translation: DVec3::from_array(self.position_m),
+            rotation: rotation.normalize(),
+        })
     }
 
     /// Sets the pose.

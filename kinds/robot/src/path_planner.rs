@@ -44,6 +44,11 @@ const COMMANDS_IGNORED: usize = 9;
 /// fault.
 const HISTORY: usize = 256;
 
+/// How many targets ago the target may be that the feedback answers. Feedback of an older one still
+/// says where the arm is, but not that it receives targets. On one machine an answer takes some 4
+/// cycles.
+const ANSWER_MAX: u64 = 64;
+
 /// Most poses of a path that are tried on the arm before the first cycle. A path that takes longer
 /// is tried in wider steps, so that checking a graph stays quick. `ik` still checks every target.
 const TRIED_MAX: f64 = 20_000.0;
@@ -54,10 +59,10 @@ const TRIED_STEP_S_MAX: f64 = 0.1;
 /// Longest time from home and once around. A path that takes longer is a mistake of units.
 const DURATION_S_MAX: f64 = 24.0 * 3600.0;
 
-/// Periods in a row that may be lost, or without feedback: a frame may be late. After more periods
-/// without feedback the path slows down as for a pause, so that the target does not move far from
-/// an arm that may not receive it. After more lost periods the path begins anew at a standstill,
-/// since drives without commands stop.
+/// Periods in a row that may be lost, or without an answer of the arm: a frame may be late. After
+/// more periods without an answer the path slows down as for a pause, so that the target does not
+/// move far from an arm that may not receive it, or that is not near to it. After more lost periods
+/// the path begins anew at a standstill, since drives without commands stop.
 const SILENT_MAX: u64 = 2;
 
 /// Most other paths to choose from. Each is tried on the arm before the first cycle.
@@ -75,14 +80,15 @@ pub const INFO: Kind = Kind {
     name: "path_planner",
     runs_in: RunsIn::Realtime,
     doc: "Moves the tool along a path from a file, limited in speed, acceleration and jerk. Waits \
-          at home until the drives are enabled, goes straight to the first waypoint, then around. \
-          Stops at corners; passes where direction, curvature and rate of turn agree. Lost cycles \
-          make no jump: from one cycle to the next the target moves as the limits allow in one \
-          period. While there is no feedback the path slows down as for a pause. After lost \
-          cycles, in which the drives have come to a stop, it begins at a standstill, as after a \
-          pause. Stops the graph when the arm is further from its target than allowed, and when \
-          all laps are done. Every path is tried on the arm before the first cycle. Users may \
-          choose another path, pause and go on, if 'command' is linked.",
+          at home until the drives are enabled and answer its targets, goes straight to the first \
+          waypoint, then around. Stops at corners; passes where direction, curvature and rate of \
+          turn agree. Lost cycles make no jump: from one cycle to the next the target moves as \
+          the limits allow in one period. While there is no feedback, or it answers none of the \
+          last targets (sequence 0, as the arm is not near one), the path slows down as for a \
+          pause. After lost cycles, in which the drives have come to a stop, it begins at a \
+          standstill, as after a pause. Stops the graph when the arm is further from its target \
+          than allowed, and when all laps are done. Every path is tried on the arm before the \
+          first cycle. Users may choose another path, pause and go on, if 'command' is linked.",
     ports: &[
         Port::input("feedback", "What the drives report, to watch them by.", AxisFeedback::TYPE),
         Port::output(
@@ -314,7 +320,7 @@ fn at(line: usize, pose: &Pose, trouble: &dyn Display) -> Fault {
 /// What the planner is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// Waiting at home until the drives are ready.
+    /// Waiting at home until the drives follow its targets.
     Waiting,
     Moving,
     /// Waiting at the end until the arm is still.
@@ -331,7 +337,7 @@ struct Planner {
     phase: Phase,
     following_m: f64,
     following_rad: f64,
-    /// Cycles in a row without feedback.
+    /// Cycles in a row without an answer.
     silent: u64,
     /// Periods lost before this cycle, and before the cycles directly before it in which periods
     /// were lost.
@@ -349,15 +355,13 @@ impl Node for Planner {
     fn update(&mut self, io: &mut Io<'_>, cycle: &Cycle) -> Result<(), Fault> {
         let feedback = *io.read::<AxisFeedback>(FEEDBACK);
         let heard = io.fresh(FEEDBACK) == Fresh::New && feedback.flags & FEEDBACK_VALID != 0;
-        if heard && !cycle.stopping {
-            self.watch(io, &feedback)?;
-        }
         if !cycle.stopping {
+            let answered = heard && self.watch(io, &feedback)?;
             if io.fresh(COMMAND) == Fresh::New {
                 let obeys = self.phase != Phase::Settling;
                 self.wishes.hear(io.read::<PlannerCommand>(COMMAND), self.paths.len(), obeys);
             }
-            self.proceed(&feedback, heard, cycle);
+            self.proceed(&feedback, answered, cycle);
         }
         self.send(io);
         Ok(())
@@ -365,14 +369,16 @@ impl Node for Planner {
 }
 
 impl Planner {
-    /// Compares the arm with the target that it had been told to reach by then.
-    fn watch(&self, io: &mut Io<'_>, feedback: &AxisFeedback) -> Result<(), Fault> {
+    /// Compares the arm with the target that it had been told to reach by then. Returns whether the
+    /// feedback answers one of the last targets.
+    fn watch(&self, io: &mut Io<'_>, feedback: &AxisFeedback) -> Result<bool, Fault> {
         let actual = self.solver.forward(&feedback.position_rad);
         io.signal(ACTUAL).copy_from_slice(&actual.translation.to_array());
-        if feedback.flags & FEEDBACK_OPERATIONAL == 0 || feedback.sequence == 0 {
-            return Ok(()); // the drives had no target yet
+        let is_operational = feedback.flags & FEEDBACK_OPERATIONAL != 0;
+        if !is_operational || feedback.sequence == 0 || feedback.sequence > self.sequence {
+            return Ok(false); // no target of ours yet, or the arm is not near any
         }
-        let behind = self.sequence.saturating_sub(feedback.sequence);
+        let behind = self.sequence - feedback.sequence;
         if behind >= HISTORY as u64 {
             return Err(fault!(
                 "the feedback answers a target of {behind} cycles ago, at most \
@@ -399,19 +405,19 @@ impl Planner {
                 self.following_rad.to_degrees()
             ));
         }
-        Ok(())
+        Ok(behind <= ANSWER_MAX)
     }
 
-    fn proceed(&mut self, feedback: &AxisFeedback, heard: bool, cycle: &Cycle) {
+    fn proceed(&mut self, feedback: &AxisFeedback, answered: bool, cycle: &Cycle) {
         match self.phase {
             Phase::Waiting => {
                 self.current = self.wishes.chosen;
-                if heard && feedback.flags & FEEDBACK_OPERATIONAL != 0 {
+                if answered {
                     self.phase = Phase::Moving;
                 }
             }
             Phase::Moving => {
-                self.silent = if heard { 0 } else { self.silent + 1 };
+                self.silent = if answered { 0 } else { self.silent + 1 };
                 self.lost =
                     if cycle.skipped == 0 { 0 } else { self.lost.saturating_add(cycle.skipped) };
                 if self.lost > SILENT_MAX {
@@ -423,7 +429,7 @@ impl Planner {
             }
             Phase::Settling => {
                 let still = |speed: &f64| speed.abs() < STILL_RAD_PER_S;
-                if heard && feedback.velocity_rad_per_s.iter().all(still) {
+                if answered && feedback.velocity_rad_per_s.iter().all(still) {
                     cycle.finish();
                 }
             }

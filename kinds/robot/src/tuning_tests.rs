@@ -33,8 +33,18 @@ const CASES: &[(&str, Given, Given)] = &[
     ),
     (
         "pose_limiter",
-        &[("arm", "irb120.urdf"), ("speed_mm_per_s", "100"), ("turn_speed_deg_per_s", "20")],
-        &[("speed_mm_per_s", "50"), ("turn_speed_deg_per_s", "10"), ("near_mm", "100")],
+        &[
+            ("arm", "irb120.urdf"),
+            ("speed_mm_per_s", "100"),
+            ("turn_speed_deg_per_s", "20"),
+            ("near_mm", "100"),
+        ],
+        &[
+            ("speed_mm_per_s", "50"),
+            ("turn_speed_deg_per_s", "10"),
+            ("near_mm", "30"),
+            ("near_deg", "180"),
+        ],
     ),
     (
         "rover",

@@ -50,6 +50,7 @@ pub struct Workspace {
     floor_m: f64,
     min_m: DVec3,
     max_m: DVec3,
+    tolerance_m: f64,
 }
 
 /// The limit that a place exceeds.
@@ -92,6 +93,7 @@ impl Workspace {
             floor_m: parameters.number("floor_mm") * 1e-3,
             min_m: corner("box_min_mm"),
             max_m: corner("box_max_mm"),
+            tolerance_m: TOLERANCE_M,
         };
         for (axis, name) in ["x", "y", "z"].into_iter().enumerate() {
             let [min, max] = [workspace.min_m[axis], workspace.max_m[axis]].map(|m| m * 1e3);
@@ -106,6 +108,13 @@ impl Workspace {
         Ok(workspace)
     }
 
+    /// The same floor and box for a place that is computed anew later: with half of the distance
+    /// that rounding may cause.
+    #[must_use]
+    pub fn reserved(&self) -> Workspace {
+        Workspace { tolerance_m: self.tolerance_m / 2.0, ..*self }
+    }
+
     /// Whether the flange may be at a place. Does not allocate.
     ///
     /// # Errors
@@ -116,7 +125,7 @@ impl Workspace {
         let max = (0..3).map(|axis| (axis, self.max_m[axis], "box_max_mm", -1.0));
         for (axis, limit_m, knob, inwards) in std::iter::once(floor).chain(min).chain(max) {
             let value_m = place[axis];
-            if (value_m - limit_m) * inwards < -TOLERANCE_M {
+            if (value_m - limit_m) * inwards < -self.tolerance_m {
                 return Err(Outside { axis, value_m, limit_m, knob });
             }
         }

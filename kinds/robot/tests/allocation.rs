@@ -5,9 +5,10 @@ mod support;
 
 use allocation_counter::measure;
 use sinew_robot::messages::{
-    BaseState, PLANNER_CHOOSE, PLANNER_PAUSE, PLANNER_RESUME, PlannerCommand, TwistTarget,
+    BaseState, CartesianTarget, PLANNER_CHOOSE, PLANNER_PAUSE, PLANNER_RESUME, PlannerCommand,
+    TwistTarget,
 };
-use support::{Arm, entry, port, signal, testing};
+use support::{Arm, IRB120, entry, port, signal, testing};
 
 fn allocations(work: impl FnOnce()) -> u64 {
     measure(work).count_total
@@ -87,6 +88,34 @@ fn no_cycle_of_a_base_allocates() {
     });
     let moved = base.signal(signal("wheeled_base", "position_m"));
     assert!(moved != [0.0, 0.0] && count == 0, "at {moved:?} m with {count} allocations");
+}
+
+#[test]
+fn no_cycle_of_a_limiter_of_poses_allocates() {
+    let entry = entry("pose_limiter");
+    let mut limiter = testing::fixture(entry, &testing::graph(), &[IRB120]).expect("makes");
+    let (input, output) = (port("pose_limiter", "in"), port("pose_limiter", "out"));
+    limiter.update().expect("stands at home");
+    let home = limiter.get::<CartesianTarget>(output).expect("it says");
+    let mut random = fastrand::Rng::with_seed(4);
+    let mut limits = [0u32; 12];
+    let mut target = home;
+    let count = allocations(|| {
+        for cycle in 0..8_000 {
+            if cycle % 400 == 0 {
+                let mut by = |most: f64| most * (2.0 * random.f64() - 1.0);
+                target.position_m = home.position_m.map(|place| place + by(0.3));
+                // Through the wrist's straight position, and back.
+                target.orientation_xyzw =
+                    if cycle % 800 == 0 { [0.0, 0.0, 0.0, 1.0] } else { home.orientation_xyzw };
+            }
+            limiter.put(input, &target);
+            limiter.update().expect("runs");
+            limits[limiter.signal(signal("pose_limiter", "limited_by"))[0] as usize] += 1;
+        }
+    });
+    assert!(limits[1..].iter().sum::<u32>() > 100, "not shown: limited by {limits:?}");
+    assert_eq!(count, 0);
 }
 
 #[test]

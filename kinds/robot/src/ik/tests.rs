@@ -60,6 +60,32 @@ fn a_target_out_of_reach_is_a_fault() {
 }
 
 #[test]
+fn a_target_without_a_rotation_is_a_fault() {
+    for (orientation_xyzw, length) in
+        [([0.0; 4], "0.000"), ([0.0, 0.0, 0.0, 1.2], "1.200"), ([f64::NAN; 4], "NaN")]
+    {
+        let mut ik = ik(&[]).expect("makes");
+        let home = target([0.0, 0.0, 0.0, 0.0, 90.0, 0.0], 1);
+        ik.put(IN, &CartesianTarget { orientation_xyzw, ..home });
+        let fault = ik.update().expect_err("no rotation");
+        assert_eq!(
+            fault.text(),
+            format!(
+                "the target's orientation is no rotation: the quaternion has length {length}, \
+                 expected 1 within 0.1; send a unit quaternion x, y, z, w"
+            )
+        );
+        assert_eq!(ik.get::<JointTargets>(OUT), None);
+    }
+    // Rounded figures are one.
+    let mut ik = ik(&[]).expect("makes");
+    let mut home = target([0.0, 0.0, 0.0, 0.0, 90.0, 0.0], 1);
+    home.orientation_xyzw = home.orientation_xyzw.map(|part| part * 0.99);
+    ik.put(IN, &home);
+    ik.update().expect("a rotation");
+}
+
+#[test]
 fn a_target_outside_the_floor_or_the_box_is_a_fault() {
     for (given, text) in [
         (("floor_mm", "557.9"), "below the floor: z is 557.500 mm, floor_mm says 557.900"),

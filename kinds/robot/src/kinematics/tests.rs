@@ -23,7 +23,7 @@ fn is_regular(solver: &Solver, joints: &Joints) -> bool {
     let margins = Margins { angle_rad: 0.02, shoulder_m: 0.005 };
     let strict = Solver { margins, ..*solver };
     let centre = solver.wrist_centre(&solver.forward(joints));
-    centre.x.hypot(centre.y) > margins.shoulder_m && strict.check_stand(joints).is_ok()
+    centre.x.hypot(centre.y) > margins.shoulder_m && strict.check_stand(joints, &[0.0; 6]).is_ok()
 }
 
 /// Largest difference of angles, without whole turns.
@@ -92,7 +92,7 @@ fn an_arm_with_shoulder_offsets_has_the_librarys_branches_too() {
     for _ in 0..1_000 {
         let joints = anywhere(&solver, &mut random);
         let centre = solver.wrist_centre(&solver.forward(&joints));
-        if centre.x.hypot(centre.y) < 0.05 || solver.check_stand(&joints).is_err() {
+        if centre.x.hypot(centre.y) < 0.05 || solver.check_stand(&joints, &[0.0; 6]).is_err() {
             continue;
         }
         let pose = solver.forward(&joints);
@@ -179,4 +179,23 @@ fn poses_without_meaning_are_out_of_reach() {
     pose.translation.x = f64::NAN;
     let answer = solver.follow(&pose, &[0.0; 6], 1.0);
     assert!(matches!(answer, Err(Trouble::Unreachable { .. })), "{answer:?}");
+}
+
+#[test]
+fn the_branch_that_is_stayed_on_is_the_nearest_one() {
+    let solver = irb120(Margins { angle_rad: 0.01, shoulder_m: 0.005 });
+    let mut random = Rng::with_seed(7);
+    let mut kept = 0;
+    for _ in 0..10_000 {
+        let from = anywhere(&solver, &mut random);
+        let to = from.map(|angle| angle + 0.01 * (random.f64() - 0.5));
+        let pose = solver.forward(&to);
+        let (near, same) = (solver.stand(&pose, &from), solver.stay(&pose, &from));
+        if is_regular(&solver, &from) && is_regular(&solver, &to) {
+            let [near, same] = [near, same].map(|joints| joints.expect("stands"));
+            assert!((0..6).all(|i| (near[i] - same[i]).abs() < 1e-9), "{from:?} {near:?} {same:?}");
+            kept += 1;
+        }
+    }
+    assert!(kept > 5_000, "{kept}");
 }

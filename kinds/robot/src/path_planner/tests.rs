@@ -1,6 +1,7 @@
 //! What the planner refuses before the first cycle, and how it uses feedback.
 
 mod commands;
+mod outages;
 
 use sinew_core::NodeFixture;
 
@@ -188,22 +189,33 @@ fn at_home(sequence: u64) -> AxisFeedback {
     }
 }
 
+/// Feedback that answers the last target, from an arm that stands at home all the same.
+fn answer(planner: &NodeFixture) -> AxisFeedback {
+    at_home(planner.get::<CartesianTarget>(OUT).map_or(0, |target| target.sequence))
+}
+
+/// Parameters with which the arm may be anywhere.
+const ANYWHERE: [(&str, &str); 2] = [("following_mm", "1000"), ("following_deg", "180")];
+
 fn target(planner: &NodeFixture) -> CartesianTarget {
     planner.get::<CartesianTarget>(OUT).expect("sends every cycle")
 }
 
 #[test]
-fn the_tool_stays_at_home_until_the_drives_are_enabled() {
+fn the_tool_stays_at_home_until_the_drives_follow_its_targets() {
     let mut planner = planner("waits", GOOD, &[]).expect("makes");
     planner.update().expect("runs");
     let home = target(&planner);
     assert!((home.position_m[0] - 0.302).abs() < 1e-9 && home.flags == 0, "{home:?}");
     for sequence in 2..10 {
-        planner.put(FEEDBACK, &AxisFeedback { flags: FEEDBACK_VALID, ..at_home(0) });
+        // Disabled; then enabled, but not near to any target, or to one of an earlier planner.
+        let flags = if sequence < 5 { FEEDBACK_VALID } else { at_home(0).flags };
+        let other = if sequence < 8 { 0 } else { 1_000 };
+        planner.put(FEEDBACK, &AxisFeedback { flags, ..at_home(other) });
         planner.update().expect("runs");
         assert_eq!(target(&planner), CartesianTarget { sequence, ..home });
     }
-    planner.put(FEEDBACK, &at_home(0));
+    planner.put(FEEDBACK, &at_home(9));
     planner.update().expect("runs");
     planner.update().expect("runs");
     assert_eq!(target(&planner).flags, TARGET_MOVING);
@@ -249,12 +261,12 @@ fn feedback_that_answers_a_target_long_gone_is_a_fault() {
 
 #[test]
 fn lost_periods_make_no_jump() {
-    let mut planner = planner("skip", GOOD, &[]).expect("makes");
+    let mut planner = planner("skip", GOOD, &ANYWHERE).expect("makes");
     let mut last = None;
     for sequence in 0..250 {
         planner.cycle.skipped = if sequence % 50 == 49 { 20 } else { 0 };
-        // The arm's answers do not matter here: it always reports that it is at home.
-        planner.put(FEEDBACK, &at_home(0));
+        let feedback = answer(&planner);
+        planner.put(FEEDBACK, &feedback);
         planner.update().expect("runs");
         let here = DVec3::from_array(target(&planner).position_m);
         let step = last.map_or(0.0, |last: DVec3| (here - last).length());
@@ -264,27 +276,42 @@ fn lost_periods_make_no_jump() {
 }
 
 #[test]
-fn without_feedback_for_long_the_path_comes_to_a_standstill_and_then_goes_on() {
+fn without_an_answer_for_long_the_path_comes_to_a_standstill_and_then_goes_on() {
     let rows = "302,0,500,180,0,180,100\n302,300,500,180,0,180,100\n";
-    let mut planner = planner("silent", rows, &[("laps", "0")]).expect("makes");
-    let mut speeds = Vec::new();
-    for cycle in 0..8_000 {
-        if !(1_000..3_000).contains(&cycle) {
-            planner.put(FEEDBACK, &at_home(0));
+    let given = [&[("laps", "0")], &ANYWHERE[..]].concat();
+    // No feedback; an arm that is near to no target; one that says that it lost its targets; one
+    // that answers the same target all the time.
+    for silence in 0..4 {
+        let mut planner = planner("silent", rows, &given).expect("makes");
+        let (mut speeds, mut old) = (Vec::new(), at_home(0));
+        for cycle in 0..8_000 {
+            let answer = answer(&planner);
+            if !(1_000..3_000).contains(&cycle) {
+                planner.put(FEEDBACK, &answer);
+                old = answer;
+            } else if silence > 0 {
+                let none = [
+                    at_home(0),
+                    AxisFeedback { flags: FEEDBACK_VALID, ..answer },
+                    at_home(old.sequence.max(answer.sequence.saturating_sub(200))),
+                ];
+                planner.put(FEEDBACK, &none[silence - 1]);
+            }
+            planner.update().expect("runs");
+            speeds.push(planner.signal(PATH_SPEED)[0]);
         }
-        planner.update().expect("runs");
-        speeds.push(planner.signal(PATH_SPEED)[0]);
+        assert!((speeds[999] - 0.1).abs() < 1e-3 && speeds[1001] == speeds[999], "two are borne");
+        assert_eq!(speeds[2_900..2_999], [0.0; 99], "silence {silence}");
+        assert!(speeds[3_000..].iter().any(|speed| (speed - 0.1).abs() < 1e-3));
     }
-    assert!((speeds[999] - 0.1).abs() < 1e-3 && speeds[1001] == speeds[999], "two are borne");
-    assert_eq!(speeds[2_900..2_999], [0.0; 99]);
-    assert!(speeds[3_000..].iter().any(|speed| (speed - 0.1).abs() < 1e-3));
 }
 
 #[test]
 fn while_the_graph_stops_the_target_stays_and_nothing_faults() {
-    let mut planner = planner("stops", GOOD, &[]).expect("makes");
+    let mut planner = planner("stops", GOOD, &ANYWHERE).expect("makes");
     for _ in 0..100 {
-        planner.put(FEEDBACK, &at_home(0));
+        let feedback = answer(&planner);
+        planner.put(FEEDBACK, &feedback);
         planner.update().expect("runs");
     }
     let last = target(&planner).position_m;

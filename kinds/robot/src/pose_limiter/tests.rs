@@ -1,5 +1,10 @@
 //! How `pose_limiter` moves, and the inputs that it refuses.
 
+mod joints;
+
+use rs_opw_kinematics::glam::DQuat;
+
+use super::motion::turn_between;
 use super::*;
 use crate::testing::{fixture, graph};
 use crate::tuning_tests::tune;
@@ -23,7 +28,7 @@ fn home(limiter: &mut NodeFixture) -> CartesianTarget {
 }
 
 fn moved(from: &CartesianTarget, by_m: [f64; 3], turn_rad: f64, sequence: u64) -> CartesianTarget {
-    let mut pose = from.pose();
+    let mut pose = from.pose().expect("a rotation");
     pose.translation += DVec3::from_array(by_m);
     pose.rotation = DQuat::from_rotation_z(turn_rad) * pose.rotation;
     let mut target = CartesianTarget { sequence, ..*from };
@@ -53,7 +58,7 @@ fn greatest(all: &[CartesianTarget]) -> [f64; 4] {
     let steps: Vec<(DVec3, DVec3)> = all
         .windows(2)
         .map(|pair| {
-            let (a, b) = (pair[0].pose(), pair[1].pose());
+            let (a, b) = (pair[0].pose().expect("a rotation"), pair[1].pose().expect("a rotation"));
             let turn = turn_between(a.rotation, b.rotation);
             ((b.translation - a.translation) / PERIOD_S, turn / PERIOD_S)
         })
@@ -81,11 +86,14 @@ fn it_goes_there_as_fast_as_it_may_and_no_faster() {
     assert!(acceleration > 4.9 && acceleration <= 5.0 + 1e-6, "{acceleration} m/s2");
     assert!(turn_speed <= 120f64.to_radians() + 1e-6, "{turn_speed} rad/s");
     assert!(turn_acceleration <= 1000f64.to_radians() + 1e-3, "{turn_acceleration} rad/s2");
-    let last = all.last().expect("many").pose();
-    assert!((last.translation - goal.pose().translation).length() < 1e-9);
-    assert!(turn_between(last.rotation, goal.pose().rotation).length() < 1e-9);
+    let last = all.last().expect("many").pose().expect("a rotation");
+    assert!((last.translation - goal.pose().expect("a rotation").translation).length() < 1e-9);
+    assert!(turn_between(last.rotation, goal.pose().expect("a rotation").rotation).length() < 1e-9);
     // It never went past the goal.
-    let far = |it: &CartesianTarget| (it.pose().translation - goal.pose().translation).length();
+    let far = |it: &CartesianTarget| {
+        (it.pose().expect("a rotation").translation - goal.pose().expect("a rotation").translation)
+            .length()
+    };
     assert!(all.windows(2).all(|pair| far(&pair[1]) <= far(&pair[0]) + 1e-12));
 }
 
@@ -125,9 +133,11 @@ fn it_brakes_to_a_lower_speed_and_arrives() {
         let [_, acceleration, _, turn_acceleration] = greatest(&all);
         assert!(acceleration <= 5.0 + 1e-6, "{acceleration}");
         assert!(turn_acceleration <= 1000f64.to_radians() + 1e-3, "{turn_acceleration}");
-        let last = sent(&limiter).pose();
-        assert!(last.translation.distance(goal.pose().translation) < 1e-9);
-        assert!(turn_between(last.rotation, goal.pose().rotation).length() < 1e-9);
+        let last = sent(&limiter).pose().expect("a rotation");
+        assert!(last.translation.distance(goal.pose().expect("a rotation").translation) < 1e-9);
+        assert!(
+            turn_between(last.rotation, goal.pose().expect("a rotation").rotation).length() < 1e-9
+        );
     }
 }
 
@@ -143,7 +153,13 @@ fn without_a_new_pose_it_brakes_and_holds() {
     assert!(greatest(&all)[1] <= 5.0 + 1e-6);
     let held = sent(&limiter);
     assert_eq!((held.flags & TARGET_MOVING, held.sequence), (0, 0));
-    assert!((held.pose().translation - goal.pose().translation).length() > 0.01, "it is not there");
+    assert!(
+        (held.pose().expect("a rotation").translation
+            - goal.pose().expect("a rotation").translation)
+            .length()
+            > 0.01,
+        "it is not there"
+    );
     let all = run(&mut limiter, None, 50);
     assert_eq!(greatest(&all), [0.0; 4]);
     // The next good pose is taken again.
@@ -170,7 +186,26 @@ fn a_pose_is_answered_once_the_target_is_near() {
     let goal = moved(&home, [0.05, 0.0, 0.0], 0.0, 9);
     let all = run(&mut limiter, Some(&goal), 500);
     for sent in &all[1..] {
-        let far_m = (sent.pose().translation - goal.pose().translation).length();
+        let far_m = (sent.pose().expect("a rotation").translation
+            - goal.pose().expect("a rotation").translation)
+            .length();
         assert_eq!(sent.sequence, if far_m <= 0.01 { 9 } else { 0 }, "{far_m}");
     }
+}
+
+#[test]
+fn a_pose_is_answered_only_once_the_turn_is_near_too() {
+    let mut limiter = limiter(&[("near_deg", "3")]);
+    let home = home(&mut limiter);
+    let goal = moved(&home, [0.005, 0.0, 0.0], 0.5, 9);
+    let all = run(&mut limiter, Some(&goal), 1000);
+    let (mut near, mut far) = (0, 0);
+    for sent in &all[1..] {
+        let here = sent.pose().expect("a rotation").rotation;
+        let turn = turn_between(here, goal.pose().expect("a rotation").rotation).length();
+        let is_near = turn <= 3f64.to_radians();
+        assert_eq!(sent.sequence, if is_near { 9 } else { 0 }, "{turn}");
+        *(if is_near { &mut near } else { &mut far }) += 1;
+    }
+    assert!(near > 100 && far > 100, "{near} {far}");
 }
