@@ -119,8 +119,7 @@ fn arrived(shared: &Shared, at: usize, query: Query) -> Result<(), NotTaken> {
     shared.allows(peer, header.life)?;
     let was_sent = |stamp_ns| shared.sent().has(stamp_ns);
     let judged = (was_sent, shared.now_ns());
-    let arrived = shared.calls.arrive(at, (query, &header), (wait, packet), judged);
-    arrived.map_err(|refusal| shared.softened(peer, refusal))
+    shared.calls.arrive(at, (query, &header), (wait, packet), judged)
 }
 
 /// The work of the thread, until another line begins.

@@ -57,6 +57,9 @@ pub(crate) struct Inbox {
 #[derive(Debug)]
 struct Held {
     judge: Judge,
+    /// The last life whose messages bore a stamp of this host. What comes before that was made
+    /// before its sender had heard this host.
+    stamped: Option<u64>,
     /// Fresh messages with their stamps, the oldest first.
     ring: VecDeque<(u64, Vec<u8>)>,
     counts: IncomingCounts,
@@ -68,7 +71,8 @@ impl Inbox {
         let after_ns = port.after_ns.unwrap_or(u64::MAX);
         let capacity = if port.newest_only { 1 } else { port.capacity };
         let judge = Judge::new(own, after_ns);
-        let held = Held { judge, ring: VecDeque::new(), counts: IncomingCounts::default() };
+        let held =
+            Held { judge, stamped: None, ring: VecDeque::new(), counts: IncomingCounts::default() };
         Inbox {
             peer,
             key,
@@ -102,15 +106,19 @@ impl Inbox {
         now_ns: u64,
     ) -> Result<bool, NotTaken> {
         let mut held = self.held();
-        let Held { judge, ring, counts } = &mut *held;
-        let (stamp_ns, lost) = match judge.judge(header, was_sent, now_ns) {
+        let Held { judge, stamped, ring, counts } = &mut *held;
+        let verdict = judge.judge(header, was_sent, now_ns);
+        let (stamp_ns, lost) = match verdict {
+            Freshness::Unstamped if *stamped != Some(header.life) => return Err(NotTaken::Early),
             Freshness::Fresh { stamp_ns, lost } => (stamp_ns, lost),
             Freshness::Late { .. } => {
+                *stamped = Some(header.life);
                 counts.late += 1;
                 return Ok(false);
             }
             refused => return Err(refusal(refused)),
         };
+        *stamped = Some(header.life);
         counts.lost = counts.lost.saturating_add(lost);
         // The new message reuses the memory of the one that is dropped.
         let mut place = Vec::new();

@@ -99,8 +99,8 @@ struct Life {
     order: Order,
     /// When it was seen first.
     first_ns: u64,
-    /// When it has first echoed a stamp that was sent since then.
-    answered_ns: Option<u64>,
+    /// Whether it has echoed a stamp that was sent since then.
+    has_answered: bool,
     /// Its last stamp, when that came, and the version.
     echo: Echo,
     at_ns: u64,
@@ -120,7 +120,7 @@ impl Life {
             Misordered::Ahead => NotTaken::Ahead,
         })?;
         if own.is_some_and(|stamp_ns| stamp_ns >= self.first_ns) {
-            self.answered_ns.get_or_insert(now_ns);
+            self.has_answered = true;
         }
         self.echo.stamp_ns = frame.stamp_ns;
         (self.at_ns, self.version) = (now_ns, frame.version);
@@ -153,7 +153,7 @@ impl Seen {
             return Ok(());
         };
         believed.take(frame, stamp, now_ns)?;
-        let is_rival = |it: &Life| it.answered_ns.is_some() && !it.is_silent(now_ns);
+        let is_rival = |it: &Life| it.has_answered && !it.is_silent(now_ns);
         if self.rivals.iter().any(is_rival) {
             self.two_of_it.note(now_ns);
         }
@@ -186,7 +186,7 @@ impl Seen {
                 self.rivals.push(Life {
                     order: Order::default(),
                     first_ns: now_ns,
-                    answered_ns: None,
+                    has_answered: false,
                     echo: Echo { host, life, stamp_ns: 0 },
                     at_ns: now_ns,
                     version: frame.version,
@@ -204,7 +204,7 @@ impl Seen {
             return Ok(());
         }
         self.rivals[at].take(frame, stamp, now_ns)?;
-        match has_place || self.rivals[at].answered_ns.is_none() {
+        match has_place || !self.rivals[at].has_answered {
             true => Ok(()),
             false => Err(NotTaken::OtherLife),
         }
@@ -256,13 +256,6 @@ impl Seen {
 
     fn is_waiting(&self, life: u64) -> bool {
         self.rivals.iter().any(|it| it.echo.life == life)
-    }
-
-    /// Whether a message without a stamp of this host may be one that was made before the other one
-    /// had heard this host.
-    pub(crate) fn is_new(&self, now_ns: u64) -> bool {
-        let answered_ns = self.life.as_ref().and_then(|it| it.answered_ns);
-        answered_ns.is_none_or(|it| now_ns.saturating_sub(it) <= SILENT_NS)
     }
 
     /// The last stamp of the believed life and when that came, if it has said this version.

@@ -8,7 +8,8 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use sinew_hosts::{message_key, stamp_key};
-use zenoh::sample::Sample;
+use zenoh::bytes::ZBytes;
+use zenoh::key_expr::KeyExpr;
 use zenoh::{Config, Session, Wait};
 
 pub use garbage::send_garbage;
@@ -36,8 +37,8 @@ pub fn send_again(text: &str) -> Result<(), String> {
     // `**` stands for no part that begins with '@': for no stamp.
     let heard = hear(&session, &format!("sinew/{graph}/{host}/**"), count)?;
     sleep(KEPT_FOR);
-    for it in &heard {
-        session.put(it.key_expr(), it.payload().clone()).wait().map_err(failed)?;
+    for (key, message) in heard {
+        session.put(key, message).wait().map_err(failed)?;
     }
     session.close().wait().map_err(failed)
 }
@@ -55,8 +56,8 @@ pub fn misplace(text: &str) -> Result<(), String> {
     };
     let (count, session) = (number(count)?, open(&[from, to])?);
     let put = key(graph, put)?;
-    for it in hear(&session, &key(graph, heard)?, count)? {
-        session.put(&put, it.payload().clone()).wait().map_err(failed)?;
+    for (_, message) in hear(&session, &key(graph, heard)?, count)? {
+        session.put(&put, message).wait().map_err(failed)?;
     }
     session.close().wait().map_err(failed)
 }
@@ -84,16 +85,21 @@ scouting: {{ multicast: {{ enabled: false }}, gossip: {{ enabled: false }} }} }}
     Ok(session)
 }
 
+/// What came, and its key.
+type Heard = (KeyExpr<'static>, ZBytes);
+
 /// As many messages as are wanted, under keys of this form.
-fn hear(session: &Session, keys: &str, count: usize) -> Result<Vec<Sample>, String> {
+fn hear(session: &Session, keys: &str, count: usize) -> Result<Vec<Heard>, String> {
     let (say, said) = mpsc::sync_channel(count);
     let subscriber = session.declare_subscriber(keys);
     // Messages beyond the wanted number are dropped.
-    let subscriber = subscriber.callback(move |it| drop(say.try_send(it)));
+    let subscriber = subscriber.callback(move |it| {
+        drop(say.try_send((it.key_expr().clone(), it.payload().clone())));
+    });
     let subscriber = subscriber.wait().map_err(failed)?;
     let end = Instant::now() + HEARD_WITHIN;
     let next = || said.recv_timeout(end.saturating_duration_since(Instant::now())).ok();
-    let heard: Vec<Sample> = std::iter::from_fn(next).take(count).collect();
+    let heard: Vec<Heard> = std::iter::from_fn(next).take(count).collect();
     drop(subscriber);
     match heard.len() == count {
         true => Ok(heard),
@@ -109,9 +115,9 @@ fn number(word: &str) -> Result<usize, String> {
 /// A key from its word.
 fn key(graph: &str, word: &str) -> Result<String, String> {
     let parts: Vec<&str> = word.split(':').collect();
-    match parts.as_slice() {
-        &[host] => Ok(stamp_key(graph, host)),
-        &[host, node, port, hash] => {
+    match *parts.as_slice() {
+        [host] => Ok(stamp_key(graph, host)),
+        [host, node, port, hash] => {
             let hash = u32::from_str_radix(hash, 16).map_err(|_| format!("'{hash}': no hash"))?;
             Ok(message_key(graph, host, node, port, hash))
         }

@@ -195,21 +195,12 @@ impl Shared {
         self.is_of(inbox.peer, inbox.key, &header)?;
         self.allows(inbox.peer, header.life)?;
         let was_sent = |stamp_ns| self.sent().has(stamp_ns);
-        let arrived = inbox.arrive((&header, message), was_sent, self.now_ns());
-        arrived.map_err(|refusal| self.softened(inbox.peer, refusal))
+        inbox.arrive((&header, message), was_sent, self.now_ns())
     }
 
     /// Whether what comes from a life of a peer may be taken.
     pub(crate) fn allows(&self, peer: usize, life: u64) -> Result<(), NotTaken> {
         self.peer(peer).allows(life, self.setting.version, self.now_ns())
-    }
-
-    /// A host that has just been met may have sent this before it has heard this one.
-    pub(crate) fn softened(&self, peer: usize, refusal: NotTaken) -> NotTaken {
-        match refusal {
-            NotTaken::Unstamped if self.peer(peer).is_new(self.now_ns()) => NotTaken::Early,
-            other => other,
-        }
     }
 
     /// The last stamp of each other host that has said this version.

@@ -61,6 +61,8 @@ fn a_full_place_loses_its_oldest_and_says_so() {
 #[test]
 fn what_is_not_obeyed_pushes_nothing_out() {
     let inbox = inbox(true, 0, Some(10));
+    let early = MessageHeader { life: LIFE, sequence: 4, ..MessageHeader::default() };
+    assert_eq!(inbox.arrive((&early, &[4]), |_| true, 99), Err(NotTaken::Early));
     assert_eq!(arrive(&inbox, 5, 100, 100), Ok(true));
     assert_eq!(arrive(&inbox, 5, 100, 101), Err(NotTaken::Again));
     assert_eq!(arrive(&inbox, u64::MAX, 100, 101), Err(NotTaken::Ahead));

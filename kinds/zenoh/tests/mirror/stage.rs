@@ -1,9 +1,10 @@
 //! What the tests are made of: settings, a clock that records what it said, sessions of strangers.
 
 use std::cell::Cell;
-use std::net::TcpListener;
+use std::net::{TcpListener, UdpSocket};
 use std::path::Path;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use sinew_hosts::{MessageHeader, number};
@@ -49,10 +50,19 @@ pub(crate) fn until_within(limit: Duration, what: &str, mut holds: impl FnMut() 
     }
 }
 
-/// An address that nobody listens at.
+/// An address that nobody listens at, with TCP or UDP. Its port is none that the kernel gives to
+/// connections, so none of the other tests gets it by chance.
 pub(crate) fn free_address() -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    listener.local_addr().expect("its address").to_string()
+    const PORTS: std::ops::Range<u32> = 12_000..32_000;
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    loop {
+        // A number of its own for each call; processes begin at different ones.
+        let number = NEXT.fetch_add(1, Ordering::Relaxed) + std::process::id().wrapping_mul(61);
+        let address = format!("127.0.0.1:{}", PORTS.start + number % PORTS.len() as u32);
+        if TcpListener::bind(&address).is_ok() && UdpSocket::bind(&address).is_ok() {
+            return address;
+        }
+    }
 }
 
 /// A host of graph `g` that listens at `listen`, with others where they are reached.
