@@ -15,7 +15,7 @@ use sinew_lab::rounds::Session;
 use sinew_lab::scenario;
 use sinew_runtime::{Kinds, run};
 use sinew_services::recorder;
-use sinew_spec::plan::Plan;
+use sinew_spec::plan::{Node, Plan};
 
 use crate::answer::{FAULTED, print, refuse, say};
 use crate::lab::output::Outputs;
@@ -28,7 +28,8 @@ use crate::signals::stop_on_signals;
 ///
 /// Every node, every domain and every link between threads gets every fault that it can have, each
 /// in a separate run under the supervisor of `sinew run`. With --host the other hosts run on this
-/// machine, too, and the connections to them are cut. Without GRAPH the drills run on the arm, and
+/// machine, too: the connections to them are cut, they are killed, run twice or with another graph,
+/// and a stranger connects. Without GRAPH the drills run on the arm, and
 /// three more runs stop its inverse kinematics: in one process, next to a master that extrapolates
 /// its commands, and under Sinew. Ctrl-C ends after the current drill, a second Ctrl-C ends at
 /// once.
@@ -41,7 +42,7 @@ pub(crate) struct DrillArgs {
     #[arg(long, value_name = "GRAPH", requires = "graph")]
     beside: Option<PathBuf>,
     /// Only these drills: node=NAME, domain=NAME, link=FROM->TO, host=NAME, fault=WORD; several
-    /// with commas
+    /// with commas. The words 'cut' and 'freeze' stand for all faults that begin so
     #[arg(long, value_name = "AXIS=VALUE[,...]")]
     only: Vec<String>,
     /// The short form: each fault once in each domain
@@ -79,6 +80,7 @@ Examples:
   sinew drill graphs/arm/arm.yaml --only domain=control --json
   sinew drill graphs/dual_os/arm.yaml --beside graphs/arm/arm.yaml --only node=ik,fault=stop
   sinew drill graphs/cell/cell.yaml --host cell --only host=office
+  sinew drill graphs/cell/cell.yaml --host cell --only host=office,fault=cut,twin
   sinew drill --list
   sinew drill --article --report partial-failure.html
 
@@ -139,12 +141,22 @@ fn prepare(args: &DrillArgs, nodes: &Kinds) -> Result<Prepared, LoadError> {
     Ok(Prepared { request, outputs, files })
 }
 
-/// The far side of drills: a process that sends again what a host has sent.
+/// The far sides of drills: processes that send what a host has sent, or garbage.
 #[cfg(feature = "hosts")]
-pub(crate) const PARTS: &[FarSide] = &[FarSide {
-    name: drill::SEND_AGAIN,
-    run: |text, _| sinew_zenoh::send_again(text).map_err(sinew_lab::harness::Gone),
-}];
+pub(crate) const PARTS: &[FarSide] = &[
+    FarSide {
+        name: drill::SEND_AGAIN,
+        run: |text, _| sinew_zenoh::send_again(text).map_err(sinew_lab::harness::Gone),
+    },
+    FarSide {
+        name: drill::MISPLACE,
+        run: |text, _| sinew_zenoh::misplace(text).map_err(sinew_lab::harness::Gone),
+    },
+    FarSide {
+        name: drill::STRANGER,
+        run: |text, _| sinew_zenoh::send_garbage(text).map_err(sinew_lab::harness::Gone),
+    },
+];
 #[cfg(not(feature = "hosts"))]
 pub(crate) const PARTS: &[FarSide] = &[];
 
@@ -159,10 +171,22 @@ fn given_part(
     let graph = given(path, part, nodes)?;
     let Some(own) = graph.plan.own_host().filter(|_| !list) else { return Ok((graph, None)) };
     let network = Network::new(&graph.plan, &own.name, path, &part.set);
-    let network = network.map_err(LoadError::Request)?;
+    let machine = this_machine()?;
+    let second = |host: &str| {
+        let part = PartArgs { host: Some(host.into()), ..part.clone() };
+        // What is wrong with that part is seen when it is started.
+        load(path, &part, nodes, &machine).map_or(vec![], |loaded| other_ports(&loaded.plan))
+    };
+    let network = network.map_err(LoadError::Request)?.with_second(second);
     let set = [part.set.clone(), network.settings()].concat();
     let graph = given(path, &PartArgs { set, ..part.clone() }, nodes)?;
     Ok((graph, Some(network)))
+}
+
+/// The settings with which a second program of the same host finds its ports free.
+fn other_ports(plan: &Plan) -> Vec<String> {
+    let has_port = |node: &&Node| node.kind.parameters.iter().any(|it| it.name == "port");
+    plan.nodes.iter().filter(has_port).map(|node| format!("{}.port=0", node.name)).collect()
 }
 
 /// The same part, in which the recorders of all hosts write into a folder in their own one: a

@@ -2,6 +2,7 @@
 //! network or on the other hosts stops the arm's core.
 
 mod calls;
+mod drills;
 mod merge;
 mod networks;
 mod router;

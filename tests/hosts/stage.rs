@@ -41,7 +41,8 @@ impl Cell {
             ("consecutive_max: 50}", "consecutive_max: 10000}"),
             ("lost_frames_max: 50", "lost_frames_max: 100"),
             ("after: 50}", "after: 100}"),
-            ("following_mm: 60", "following_mm: 1000\n    following_deg: 180"),
+            ("following_mm: 60", "following_mm: 1000"),
+            ("following_deg: 20", "following_deg: 180"),
             ("port: 8080", "port: 0"),
             ("wait: spin, ", "wait: spin_then_park, "),
             ("../arm", "ARM"),
@@ -66,6 +67,29 @@ impl Cell {
         Cell { name: name.to_owned(), text, addresses, inside: None }
     }
 
+    /// Hosts `cell`, which sends the constants 1 to 6 at six ports, and `office`, which takes them.
+    pub(crate) fn of_six_ports(
+        name: &str,
+        addresses: [(&'static str, String); 2],
+        inside: fn(&str) -> Vec<String>,
+    ) -> Cell {
+        let sends = |port: u32| {
+            let out = format!("{{name: s{port}, port: in, delivery: latest, after: 100ms}}");
+            let head = format!("kind: constant, name: k{port}, domain: sends, value: {port}");
+            format!("  - {{{head}, ports: {{out: [{out}]}}}}\n")
+        };
+        let takes =
+            |port| format!("  - {{kind: statistics, name: s{port}, domain: takes, window: 2}}\n");
+        let nodes: String = (1..=6).map(sends).chain((1..=6).map(takes)).collect();
+        let text = format!(
+            "name: six\nhosts: {{cell: {{address: \"{{{{ env.CELL }}}}\"}}, office: {{}}}}\n\
+             domains:\n  sends: {{host: cell, realtime: {{period: 5ms, overrun: {{policy: count}}}}}}\n  \
+             takes: {{host: office, realtime: {{period: 5ms, overrun: {{policy: count}}}}}}\n\
+             nodes:\n{nodes}"
+        );
+        Cell { name: name.to_owned(), text, addresses, inside: Some(inside) }
+    }
+
     /// The address of a host.
     pub(crate) fn address(&self, host: &str) -> &str {
         let of = |(name, _): &&(&str, String)| name.eq_ignore_ascii_case(host);
@@ -79,14 +103,19 @@ impl Cell {
 
     /// The same with edits in its text.
     pub(crate) fn run_edited(&self, host: &str, edits: &[(&str, &str)]) -> Host {
-        let started = self.start_edited(host, edits);
+        self.run_with(host, edits, &[])
+    }
+
+    /// The same with more arguments.
+    pub(crate) fn run_with(&self, host: &str, edits: &[(&str, &str)], more: &[&str]) -> Host {
+        let started = self.start_edited(host, edits, more);
         wait_until("the host runs", || started.top()["phase"] == "running");
         started
     }
 
     /// Starts a host that may never run.
     pub(crate) fn start(&self, host: &str) -> Host {
-        self.start_edited(host, &[])
+        self.start_edited(host, &[], &[])
     }
 
     /// The report of a drill of host `cell`.
@@ -102,7 +131,7 @@ impl Cell {
         serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("no report: {said}"))
     }
 
-    fn start_edited(&self, host: &str, edits: &[(&str, &str)]) -> Host {
+    fn start_edited(&self, host: &str, edits: &[(&str, &str)], more: &[&str]) -> Host {
         let text = edits.iter().fold(self.text.clone(), |text, (from, to)| {
             assert!(text.contains(from), "the graph has no '{from}' any more");
             text.replace(from, to)
@@ -113,6 +142,7 @@ impl Cell {
         let inside = self.inside.map_or_else(Vec::new, |inside| inside(host));
         let words = inside.iter().map(String::as_str).chain([SINEW]);
         let words = words.chain(["run", "--json", "--host", host, &graph]);
+        let words = words.chain(more.iter().copied());
         let words: Vec<&str> = words.collect();
         let mut command = Command::new(words[0]);
         command.args(&words[1..]).env("XDG_RUNTIME_DIR", &place);

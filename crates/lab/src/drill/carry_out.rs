@@ -37,6 +37,8 @@ const SPREAD_BEATS: u64 = 20;
 const AFTER_NS: u64 = 700_000_000;
 /// A run that has not ended by then is told to stop: longer than any limit of the supervisor.
 const LIMIT_NS: u64 = 20_000_000_000;
+/// The same while something happens to another host: its programs start twice meanwhile.
+const LIMIT_OF_HOSTS_NS: u64 = 90_000_000_000;
 /// If it has still not ended this much later, it is given up.
 const GIVE_UP_NS: u64 = 15_000_000_000;
 
@@ -191,13 +193,17 @@ impl Watch<'_> {
     /// Whether the run ended within the limits.
     fn watch_over(&mut self) -> bool {
         let begun_ns = now_ns();
+        let limit_ns = match self.drill.subject {
+            Subject::Host(_) => LIMIT_OF_HOSTS_NS,
+            _ => LIMIT_NS,
+        };
         loop {
             let recording = &mut self.seen.recording;
             if !self.run.poll(LOOK, &mut |id, record| recording.take(id, record)) {
                 return true;
             }
             let elapsed_ns = now_ns() - begun_ns;
-            if elapsed_ns > LIMIT_NS + GIVE_UP_NS {
+            if elapsed_ns > limit_ns + GIVE_UP_NS {
                 return false;
             }
             self.notice();
@@ -208,7 +214,7 @@ impl Watch<'_> {
             }
             // In phase `Held` a run does not end when its core has ended.
             let is_held = self.run.phase() == Phase::Held;
-            if elapsed_ns > LIMIT_NS || is_held || self.has_seen_enough() {
+            if elapsed_ns > limit_ns || is_held || self.has_seen_enough() {
                 self.seen.told_ns.get_or_insert_with(now_ns);
                 self.run.stop();
             }

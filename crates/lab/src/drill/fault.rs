@@ -57,6 +57,16 @@ words! {
         HostKilled = "host_killed",
         /// Somebody else sends messages of another host again.
         SentAgain = "sent_again",
+        /// For 2 s nothing passes in one direction between two hosts, then in the other.
+        Half = "half",
+        /// A second program with the name of another host runs beside the first.
+        Twin = "twin",
+        /// Somebody else sends messages under keys that are not theirs.
+        Misplaced = "misplaced",
+        /// Another host runs another version of the graph for a while.
+        Skew = "skew",
+        /// Somebody without a part in the graph connects, and sends garbage.
+        Stranger = "stranger",
     }
 }
 
@@ -89,14 +99,18 @@ pub(super) const OF_SERVICES: [DrilledFault; 2] = [DrilledFault::Flood, DrilledF
 /// What can happen to a link that crosses.
 pub(super) const OF_LINKS: [DrilledFault; 3] =
     [DrilledFault::PeerGone, DrilledFault::Stalled, DrilledFault::Hostile];
-/// What can happen to another host, or to the line to it.
-pub(super) const OF_HOSTS: [DrilledFault; 6] = [
-    DrilledFault::Cut100,
-    DrilledFault::Cut2000,
-    DrilledFault::Cut,
-    DrilledFault::Slow,
-    DrilledFault::HostKilled,
-    DrilledFault::SentAgain,
+/// Words that stand for several faults when drills are chosen.
+pub(super) const FAMILIES: [(&str, &[DrilledFault]); 2] = [
+    ("cut", &[DrilledFault::Cut100, DrilledFault::Cut2000, DrilledFault::Cut]),
+    (
+        "freeze",
+        &[
+            DrilledFault::Freeze30,
+            DrilledFault::Freeze50,
+            DrilledFault::Freeze80,
+            DrilledFault::Freeze1000,
+        ],
+    ),
 ];
 
 impl DrilledFault {
@@ -105,9 +119,9 @@ impl DrilledFault {
         self == DrilledFault::Late || self.frozen_ns().is_some()
     }
 
-    /// Whether the fault comes from outside and lasts for a while.
+    /// Whether the fault hits a service from outside and lasts for a while.
     pub(super) fn lasts(self) -> bool {
-        OF_SERVICES.contains(&self) || OF_HOSTS.contains(&self)
+        OF_SERVICES.contains(&self)
     }
 
     /// For how long a process is frozen, ns.

@@ -1,6 +1,6 @@
-//! A line between two hosts, on loopback. It carries bytes in both directions, and can be cut or
-//! slow. The hosts speak over TCP, so they see a lost packet as bytes that come late. A slow line
-//! imitates just that.
+//! A line between two hosts, on loopback. It carries bytes in both directions, and each of them can
+//! be cut or slow. The hosts speak over TCP, so they see a lost packet as bytes that come late. A
+//! slow line imitates just that.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -23,7 +23,7 @@ const PIECES: usize = 64;
 /// Bytes of a piece, at most.
 const PIECE: usize = 64 << 10;
 
-/// The condition of the line.
+/// The condition of a direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Condition {
     /// It carries all bytes at once.
@@ -32,6 +32,20 @@ pub(super) enum Condition {
     Cut,
     /// It carries bytes late, and some of them later.
     Slow,
+}
+
+/// A direction of the line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Direction {
+    /// From those who call over the line to the host that it leads to.
+    There,
+    /// Back to those who call.
+    Back,
+}
+
+impl Direction {
+    /// Both.
+    pub(super) const BOTH: [Direction; 2] = [Direction::There, Direction::Back];
 }
 
 /// The line. It carries until the process ends.
@@ -44,12 +58,18 @@ pub(super) struct Line {
 
 #[derive(Debug)]
 struct Shared {
-    condition: Mutex<Condition>,
-    changed: Condvar,
-    /// Bytes that waited while the line was cut, or were late.
-    held: AtomicU64,
+    ways: [Way; 2],
     /// Directions of connections that are being carried.
     carried: AtomicU64,
+}
+
+/// All connections in one direction.
+#[derive(Debug)]
+struct Way {
+    condition: Mutex<Condition>,
+    changed: Condvar,
+    /// Bytes that waited while it was cut, or were late.
+    held: AtomicU64,
 }
 
 impl Line {
@@ -60,12 +80,12 @@ impl Line {
     pub(super) fn to(target: SocketAddr) -> io::Result<Line> {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let address = listener.local_addr()?;
-        let shared = Arc::new(Shared {
+        let ways = Direction::BOTH.map(|_| Way {
             condition: Mutex::new(Condition::Open),
             changed: Condvar::new(),
             held: AtomicU64::new(0),
-            carried: AtomicU64::new(0),
         });
+        let shared = Arc::new(Shared { ways, carried: AtomicU64::new(0) });
         let line = Line { address, shared };
         let carrier = line.clone();
         thread::Builder::new().name("line".into()).spawn(move || {
@@ -77,15 +97,26 @@ impl Line {
         Ok(line)
     }
 
-    /// Sets the condition from now on.
+    /// Sets the condition of both directions from now on.
     pub(super) fn set(&self, condition: Condition) {
-        *self.shared.condition() = condition;
-        self.shared.changed.notify_all();
+        Direction::BOTH.into_iter().for_each(|it| self.set_one(it, condition));
+    }
+
+    /// Sets the condition of one direction from now on.
+    pub(super) fn set_one(&self, direction: Direction, condition: Condition) {
+        let way = &self.shared.ways[direction as usize];
+        *way.condition() = condition;
+        way.changed.notify_all();
     }
 
     /// Bytes that it has held back so far.
     pub(super) fn held(&self) -> u64 {
-        self.shared.held.load(Relaxed)
+        Direction::BOTH.into_iter().map(|it| self.held_in(it)).sum()
+    }
+
+    /// The same in one direction.
+    pub(super) fn held_in(&self, direction: Direction) -> u64 {
+        self.shared.ways[direction as usize].held.load(Relaxed)
     }
 
     /// Whether nothing is connected over it any more.
@@ -95,14 +126,15 @@ impl Line {
 
     fn carry(&self, here: TcpStream, there: TcpStream) -> io::Result<()> {
         let (from_here, from_there) = (here.try_clone()?, there.try_clone()?);
-        for (from, to) in [(from_here, there), (from_there, here)] {
+        let ends = [(from_here, there), (from_there, here)];
+        for (direction, (from, to)) in Direction::BOTH.into_iter().zip(ends) {
             to.set_nodelay(true)?;
             let (put, take) = sync_channel(PIECES);
             let (reader, writer) = (Arc::clone(&self.shared), Arc::clone(&self.shared));
             self.shared.carried.fetch_add(1, Relaxed);
-            thread::spawn(move || read(from, &reader, &put));
+            thread::spawn(move || read(from, &reader.ways[direction as usize], &put));
             thread::spawn(move || {
-                write(to, &writer, &take);
+                write(to, &writer.ways[direction as usize], &take);
                 writer.carried.fetch_sub(1, Relaxed);
             });
         }
@@ -110,13 +142,13 @@ impl Line {
     }
 }
 
-impl Shared {
+impl Way {
     fn condition(&self) -> MutexGuard<'_, Condition> {
         // It is one word, so nobody can leave it half changed.
         self.condition.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until the line is not cut.
+    /// Waits until it is not cut.
     fn await_open(&self, bytes: usize) {
         let condition = self.condition();
         if *condition == Condition::Cut {
@@ -129,12 +161,12 @@ impl Shared {
 /// Bytes, and when they are due at the other end.
 type Piece = (Instant, Vec<u8>);
 
-fn read(mut from: TcpStream, shared: &Shared, put: &SyncSender<Piece>) {
+fn read(mut from: TcpStream, way: &Way, put: &SyncSender<Piece>) {
     let (mut random, mut bytes) = (Rng::new(), vec![0; PIECE]);
     while let Ok(len @ 1..) = from.read(&mut bytes) {
         let mut due = Instant::now();
-        if *shared.condition() == Condition::Slow {
-            shared.held.fetch_add(len as u64, Relaxed);
+        if *way.condition() == Condition::Slow {
+            way.held.fetch_add(len as u64, Relaxed);
             let [least, most] = DELAY;
             due += least + (most - least).mul_f64(random.f64());
             due += if random.u32(..LOST_OF) == 0 { SENT_AGAIN } else { Duration::ZERO };
@@ -146,10 +178,10 @@ fn read(mut from: TcpStream, shared: &Shared, put: &SyncSender<Piece>) {
 }
 
 /// Writes the pieces in the order in which they came: a piece behind a late one is late, too.
-fn write(mut to: TcpStream, shared: &Shared, take: &Receiver<Piece>) {
+fn write(mut to: TcpStream, way: &Way, take: &Receiver<Piece>) {
     for (due, bytes) in take {
         thread::sleep(due.saturating_duration_since(Instant::now()));
-        shared.await_open(bytes.len());
+        way.await_open(bytes.len());
         if to.write_all(&bytes).is_err() {
             break;
         }
@@ -188,6 +220,23 @@ mod tests {
         there.set_read_timeout(None).expect("no limit");
         there.read_exact(&mut bytes).expect("it brings it");
         assert_eq!(&bytes, b"two");
+    }
+
+    #[test]
+    fn one_direction_is_cut_and_the_other_is_not() {
+        let (line, mut here, mut there) = ends();
+        line.set_one(Direction::There, Condition::Cut);
+        there.write_all(b"back").expect("it takes it");
+        let mut bytes = [0; 4];
+        here.read_exact(&mut bytes).expect("it brings it");
+        here.write_all(b"to").expect("it takes it");
+        while line.held_in(Direction::There) < 2 {
+            thread::yield_now();
+        }
+        assert_eq!((&bytes, line.held_in(Direction::Back)), (b"back", 0));
+        line.set(Condition::Open);
+        there.read_exact(&mut bytes[..2]).expect("it brings it");
+        assert_eq!(&bytes[..2], b"to");
     }
 
     #[test]

@@ -25,7 +25,7 @@ mod table;
 use carry_out::{Timing, carry_out};
 use fastrand::Rng;
 pub use fault::DrilledFault;
-pub use network::{Network, SEND_AGAIN};
+pub use network::{MISPLACE, Network, SEND_AGAIN, STRANGER};
 pub use report::{Core, DrillReport, DrillRow, Round};
 pub use seen::SeenHost;
 pub use select::{Only, short};

@@ -73,7 +73,8 @@ pub struct DrillRow {
     pub of: Option<String>,
     /// What happened.
     pub fault: String,
-    /// How soon the machine must have its safe output, or why that is not required.
+    /// How soon the machine must have its safe output, or why that is not required; and what else
+    /// must be seen.
     pub rule: String,
     /// The same as a number of cycles of the machine.
     pub bar_cycles: Option<u64>,
@@ -90,7 +91,7 @@ impl DrillRow {
             subject: drill.subject.name(plan),
             of: None,
             fault: drill.fault.word().into(),
-            rule: drill.rule.words(),
+            rule: drill.words(),
             bar_cycles: drill.rule.cycles(),
             skipped: drill.obstacle.clone(),
             rounds: vec![],

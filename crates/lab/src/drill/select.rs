@@ -2,7 +2,7 @@
 
 use sinew_spec::plan::Plan;
 
-use super::fault::DrilledFault;
+use super::fault::{DrilledFault, FAMILIES};
 use super::table::{Drill, Subject};
 
 /// A choice of drills; an empty one is all of them.
@@ -19,7 +19,8 @@ const AXES: [&str; 5] = ["node", "domain", "link", "host", "fault"];
 impl Only {
     /// Reads the values of `--only`: `AXIS=VALUE`, more of them after commas. A value alone belongs
     /// to the axis before it. A drill is wanted if its subject is one of those named and its fault
-    /// is one of those named.
+    /// is one of those named. `cut` and `freeze` stand for all
+    /// faults whose words begin so.
     ///
     /// # Errors
     /// What is wrong, and which values there are.
@@ -46,7 +47,10 @@ impl Only {
             return Err(format!("expected AXIS=VALUE with one of {}", AXES.join(", ")));
         }
         if axis == "fault" {
-            self.faults.push(value.parse()?);
+            match FAMILIES.into_iter().find(|(family, _)| *family == value) {
+                Some((_, faults)) => self.faults.extend_from_slice(faults),
+                None => self.faults.push(value.parse()?),
+            }
             return Ok(());
         }
         let mut names: Vec<String> = super::table::all(plan)

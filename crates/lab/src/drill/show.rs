@@ -97,7 +97,8 @@ const READ: &str = "safe: from the fault to the machine's first cycle from which
     greatest way of an axis from the fault until all stood with closed brakes, after still. Of \
     several rounds the worst is shown. Core: cycle latency before the fault / after it. Of other \
     hosts, silent: from the fault until that is told; heard: from its end until that is told; \
-    late, lost, refused: messages of that host that were not obeyed, in the whole drill";
+    late, lost, refused, misplaced (under the key of another port or host), early (before both \
+    hosts had heard each other): messages of that host that were not obeyed, in the whole drill";
 
 /// The report as one page that needs no other file.
 pub fn to_page(report: &DrillReport) -> String {
@@ -260,7 +261,7 @@ fn columns(sort: &str) -> [&str; 11] {
 }
 
 /// Columns for drills that strike another host.
-const COLUMNS_OF_HOSTS: [&str; 10] = [
+const COLUMNS_OF_HOSTS: [&str; 12] = [
     "host",
     "fault",
     "silent ms",
@@ -270,6 +271,8 @@ const COLUMNS_OF_HOSTS: [&str; 10] = [
     "refused",
     "core P50 us",
     "core max us",
+    "misplaced",
+    "early",
     "as expected",
 ];
 
@@ -287,6 +290,8 @@ fn cells_of_host(row: &DrillRow) -> Vec<String> {
         worst(&|seen| Some(seen.refused)),
         row.core(|core| core.latency_ns_p50),
         row.core(|core| core.latency_ns_max),
+        worst(&|seen| Some(seen.misplaced).filter(|n| *n > 0)),
+        worst(&|seen| Some(seen.early).filter(|n| *n > 0)),
         row.verdict().word().into(),
     ]
 }

@@ -9,10 +9,9 @@ use sinew_core::catalogue::{Direction, Kind, Scalar};
 use sinew_runtime::inject::{InjectedFault, Target};
 use sinew_spec::plan::{Link, Overrun, Plan, Realtime, RestartPolicy};
 
-use super::fault::{
-    DrilledFault, OF_DOMAINS, OF_GUESTS, OF_HOSTS, OF_LINKS, OF_NODES, OF_SERVICES,
-};
+use super::fault::{DrilledFault, OF_DOMAINS, OF_GUESTS, OF_LINKS, OF_NODES, OF_SERVICES};
 use super::machine::Machine;
+use super::network::{self, Pair};
 
 /// Periods of a delay that every part bears, if the graph bears that many.
 const BORNE_MAX: u32 = 5;
@@ -178,6 +177,17 @@ pub struct Drill {
 }
 
 impl Drill {
+    /// Whether the fault comes from outside and lasts for a while.
+    fn lasts(&self) -> bool {
+        self.fault.lasts() || matches!(self.subject, Subject::Host(_))
+    }
+
+    /// How soon the machine must have its safe output, and what else must be seen.
+    pub(super) fn words(&self) -> String {
+        let rule = self.rule.words();
+        network::row_of(self.fault).map_or(rule.clone(), |row| format!("{rule}; {}", row.must))
+    }
+
     /// About how long `n` drills take.
     pub(super) fn takes(&self, n: usize) -> Duration {
         TAKES * u32::try_from(n).unwrap_or(u32::MAX)
@@ -186,7 +196,7 @@ impl Drill {
 
 /// The lasting faults that hit the services and hosts of a plan from outside.
 pub fn of_services(plan: &Plan) -> Vec<Drill> {
-    all(plan).into_iter().filter(|drill| drill.fault.lasts()).collect()
+    all(plan).into_iter().filter(|drill| drill.lasts()).collect()
 }
 
 /// Every drill of a plan, in the order of its nodes, domains, links and other hosts.
@@ -211,7 +221,8 @@ pub fn all(plan: &Plan) -> Vec<Drill> {
     let links = (0..plan.links.len()).filter(|&link| !plan.links[link].fused).map(Subject::Link);
     let links = links.flat_map(|link| OF_LINKS.map(|fault| graph.drill(link, fault)));
     let others =
-        linked_hosts(plan).flat_map(|host| OF_HOSTS.map(|it| graph.drill(Subject::Host(host), it)));
+        linked_hosts(plan).flat_map(|host| network::of_hosts().map(move |fault| (host, fault)));
+    let others = others.map(|(host, fault)| graph.drill(Subject::Host(host), fault));
     nodes.chain(domains).chain(links).chain(others).collect()
 }
 
@@ -312,9 +323,11 @@ impl Whole<'_> {
                 "no node waits for the messages of a service, so nothing would show it; its domain \
                  can be struck"
             }
-            (Subject::Host(other), DrilledFault::SentAgain) if !self.can_be_heard(other) => {
-                "nothing comes from there, or one of the two hosts has no address: to send again, \
-                 the drill connects to both"
+            (Subject::Host(other), fault) => {
+                let pair = Pair { plan: self.plan, other };
+                return network::row_of(fault)
+                    .and_then(|row| (row.obstacle)(&pair))
+                    .map(Into::into);
             }
             (Subject::Node(_), DrilledFault::Late) if self.bears_all() => {
                 "the overrun policy only counts, and nothing has a guard"
@@ -322,14 +335,6 @@ impl Whole<'_> {
             _ => return None,
         };
         Some(why.into())
-    }
-
-    /// Whether a stranger can hear messages of a host to this one, and send to both.
-    fn can_be_heard(&self, other: usize) -> bool {
-        let hosts = &self.plan.hosts;
-        let both = hosts.own.into_iter().chain([other]);
-        hosts.links.iter().any(|link| link.from.host == other)
-            && both.map(|host| &hosts.all[host]).all(|host| host.address.is_some())
     }
 
     fn injected(&self, subject: Subject, fault: DrilledFault) -> Option<(Target, InjectedFault)> {
@@ -511,7 +516,8 @@ impl Whole<'_> {
         let bears =
             [DrilledFault::NotFinite, DrilledFault::Late, DrilledFault::LateBorne].contains(&fault);
         let is_link = matches!(subject, Subject::Link(_));
-        let lasts = fault.frozen_ns().is_some() || fault.lasts();
+        let is_host = matches!(subject, Subject::Host(_));
+        let lasts = fault.frozen_ns().is_some() || fault.lasts() || is_host;
         let ends = !is_link && !bears && !lasts;
         Expected::GoesOn { comes_back: ends && restarts }
     }

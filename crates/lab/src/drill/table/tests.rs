@@ -33,7 +33,9 @@ fn every_node_has_every_fault_and_so_has_every_domain_and_every_link_that_crosse
         OF_NODES.len() * plan.nodes.len() + OF_DOMAINS.len() * plan.domains.len() + 3 * crossing;
     assert_eq!(drills.len(), expected);
     // Lasting faults are only for services and hosts, and some faults are only for guests.
-    let elsewhere = |fault: &DrilledFault| fault.lasts() || OF_GUESTS.contains(fault);
+    let elsewhere = |fault: &DrilledFault| {
+        fault.lasts() || OF_GUESTS.contains(fault) || network::row_of(*fault).is_some()
+    };
     let has = |fault: &DrilledFault| elsewhere(fault) || drills.iter().any(|it| it.fault == *fault);
     let of_all = DrilledFault::ALL.iter().all(has);
     assert!(of_all, "a fault that nothing can have");
@@ -110,6 +112,8 @@ fn a_choice_adds_subjects_and_names_faults() {
     assert_eq!(pick(&["node=ik,planner,fault=panic,kill"]), Ok(4));
     assert_eq!(pick(&["node=ik", "domain=control", "fault=kill"]), Ok(2));
     assert_eq!(pick(&["link=ethercat->drives"]), Ok(3));
+    assert_eq!(pick(&["domain=control,fault=freeze"]), Ok(4), "a family of faults");
+    assert_eq!(pick(&["node=ik,fault=late"]), Ok(1), "no family");
     for (text, words) in [
         ("node=elbow", "there are: planner, ik, ethercat, drives"),
         ("fault=sneeze", "expected one of panic, error"),
