@@ -50,7 +50,7 @@ impl Drop for Networks {
     }
 }
 
-/// Drops all packets from and to the office, or lets them pass again. Returns whether that was done.
+/// Drops all packets from and to the office, or lets them pass again. Returns whether it worked.
 fn drop_packets(drops: bool) -> bool {
     let how = if drops { "-A" } else { "-D" };
     ["INPUT", "OUTPUT"].iter().all(|chain| {

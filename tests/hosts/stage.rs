@@ -81,12 +81,13 @@ impl Cell {
         let takes =
             |port| format!("  - {{kind: statistics, name: s{port}, domain: takes, window: 2}}\n");
         let nodes: String = (1..=6).map(sends).chain((1..=6).map(takes)).collect();
-        let text = format!(
-            "name: six\nhosts: {{cell: {{address: \"{{{{ env.CELL }}}}\"}}, office: {{}}}}\n\
-             domains:\n  sends: {{host: cell, realtime: {{period: 5ms, overrun: {{policy: count}}}}}}\n  \
-             takes: {{host: office, realtime: {{period: 5ms, overrun: {{policy: count}}}}}}\n\
-             nodes:\n{nodes}"
-        );
+        let domain = |name: &str, host: &str| {
+            let realtime = "{period: 5ms, overrun: {policy: count}}";
+            format!("  {name}: {{host: {host}, realtime: {realtime}}}\n")
+        };
+        let domains = domain("sends", "cell") + &domain("takes", "office");
+        let hosts = "{cell: {address: \"{{ env.CELL }}\"}, office: {}}";
+        let text = format!("name: six\nhosts: {hosts}\ndomains:\n{domains}nodes:\n{nodes}");
         Cell { name: name.to_owned(), text, addresses, inside: Some(inside) }
     }
 

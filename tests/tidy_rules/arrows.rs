@@ -81,7 +81,7 @@ pub(crate) const FLOORS: &[(&str, &[&[&str]])] = &[
             &["crew"],
         ],
     ),
-    ("crates/hosts/src", &[&["clock", "header", "key"], &["judge", "stamps"]]),
+    ("crates/hosts/src", &[&["clock", "header", "in_order", "key", "sent"], &["judge", "stamps"]]),
     (
         "crates/lab/src",
         &[
@@ -275,14 +275,15 @@ pub(crate) const FLOORS: &[(&str, &[&[&str]])] = &[
     (
         "kinds/zenoh/src",
         &[
-            &["arrivals", "frame", "room", "send_again", "setting", "waiting"],
-            &["certificate", "configuration", "inbox", "seen"],
+            &["arrivals", "frame", "front", "news", "not_taken"],
+            &["room", "send_again", "setting", "waiting"],
+            &["certificate", "configuration", "inbox", "seal", "seen"],
             &["call"],
             &["say"],
             &["calls"],
             &["shared"],
             &["exchange"],
-            &["line", "relayed"],
+            &["line", "reach", "relayed", "renewal"],
             &["watch"],
             &["mirror"],
             &["node"],

@@ -1,7 +1,7 @@
 //! Whether a message from another host is fresh.
 
 use crate::header::MessageHeader;
-use crate::order::{Misordered, Order};
+use crate::in_order::{InOrder, Misordered};
 
 /// Judges the messages of one key, at the receiver.
 #[derive(Debug)]
@@ -10,7 +10,7 @@ pub struct Judge {
     own: (u64, u64),
     /// Greatest age of a stamp that is accepted, ns.
     after_ns: u64,
-    order: Order,
+    order: InOrder,
 }
 
 /// The result for a message.
@@ -42,7 +42,7 @@ pub enum Freshness {
 impl Judge {
     /// For messages with stamps that this host sent in this life, at most `after_ns` ago.
     pub fn new(own: (u64, u64), after_ns: u64) -> Judge {
-        Judge { own, after_ns, order: Order::default() }
+        Judge { own, after_ns, order: InOrder::default() }
     }
 
     /// Judges a message that is there at `now_ns` of the monotonic clock that stamps are taken

@@ -9,16 +9,16 @@
 
 mod clock;
 mod header;
+mod in_order;
 mod judge;
 mod key;
-mod order;
 mod sent;
 mod stamps;
 
 pub use clock::{ClockEstimate, DRIFT_PPM};
 pub use header::{ECHO_LEN, ECHOES_MAX, Echo, HEADER_LEN, Malformed, MessageHeader};
+pub use in_order::{InOrder, Misordered};
 pub use judge::{Freshness, Judge};
 pub use key::{call_key, message_key, number, stamp_key};
-pub use order::{Misordered, Order};
 pub use sent::SentStamps;
 pub use stamps::{Stamps, Turn};

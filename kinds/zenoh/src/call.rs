@@ -19,7 +19,6 @@ use zenoh::query::Query;
 use crate::configuration::CALL_MAX;
 use crate::not_taken::NotTaken;
 use crate::room::Place;
-use crate::shared::malformed;
 
 /// Bytes of the time that the caller waits.
 const WAIT_LEN: usize = 8;
@@ -123,7 +122,7 @@ pub(crate) fn question(header: &MessageHeader, wait: Duration, packet: &[u8]) ->
 /// # Errors
 /// The bytes are not a question.
 pub(crate) fn read(bytes: &[u8]) -> Result<(MessageHeader, Duration, &[u8]), NotTaken> {
-    let (header, rest) = MessageHeader::split(bytes).map_err(malformed)?;
+    let (header, rest) = MessageHeader::split(bytes)?;
     let (wait_ms, packet) = rest.split_first_chunk::<WAIT_LEN>().ok_or(NotTaken::Malformed)?;
     Ok((header, Duration::from_millis(u64::from_le_bytes(*wait_ms)), packet))
 }

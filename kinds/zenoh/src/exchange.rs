@@ -19,7 +19,7 @@ use crate::not_taken::NotTaken;
 use crate::say::Say;
 use crate::seen::HostState;
 use crate::setting::Way;
-use crate::shared::{Shared, malformed};
+use crate::shared::Shared;
 
 /// Added to the time that a caller waits: an answer that the other side sends at the end of that
 /// time is still on its way.
@@ -198,7 +198,7 @@ fn answered(
     let payload = Some(said.payload()).filter(|it| it.len() <= longest);
     let bytes = payload.ok_or(NotTaken::Malformed)?.to_bytes();
     let bytes = shared.seal.open(&bytes)?;
-    let (header, reply) = MessageHeader::split(bytes).map_err(malformed)?;
+    let (header, reply) = MessageHeader::split(bytes)?;
     shared.is_of(peer, shared.calls.asked_key(at), &header)?;
     shared.allows(peer, header.life)?;
     if header.sequence != sequence {

@@ -3,8 +3,8 @@
 //! Zenoh takes connections of QUIC one after the other, and waits for each handshake up to 30 s. So
 //! one datagram of a stranger that does not go on would lock all hosts out for that long. Here the
 //! host listens itself and hands datagrams on, unread, to several *doors*: listeners of zenoh on
-//! the loopback. No more than one handshake is under way at a door. One that is not over in time, or
-//! that stands in the way of a new one, is closed.
+//! the loopback. No more than one handshake is under way at a door. One that is not over in time,
+//! or that stands in the way of a new one, is closed.
 
 mod initial;
 

@@ -54,8 +54,8 @@ impl Mirror {
     /// Opens it. Returns at once, whether or not another host is there: hosts join as they come.
     ///
     /// # Errors
-    /// The setting is wrong, a file of TLS or the secret is missing, no longer valid or of another host, or the
-    /// mirror cannot listen where it should.
+    /// The setting is wrong, the secret or a file of TLS is missing, no longer valid or of another
+    /// host, or the mirror cannot listen where it should.
     pub fn open(setting: &Setting) -> Result<Mirror, String> {
         setting.check()?;
         if let Some(tls) = &setting.tls {

@@ -2,6 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use sinew_hosts::Malformed;
+
 /// Why something that came in the name of another host is not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotTaken {
@@ -70,6 +72,17 @@ impl NotTaken {
     /// Its name in reports.
     pub fn name(self) -> &'static str {
         ROWS[self as usize].1
+    }
+}
+
+impl From<Malformed> for NotTaken {
+    fn from(error: Malformed) -> NotTaken {
+        match error {
+            Malformed::Version(_) => NotTaken::OtherHeader,
+            Malformed::Length { .. } | Malformed::Magic | Malformed::Echoes(_) => {
+                NotTaken::Malformed
+            }
+        }
     }
 }
 

@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use sinew_hosts::{ClockEstimate, Echo, Misordered, Order, SentStamps};
+use sinew_hosts::{ClockEstimate, Echo, InOrder, Misordered, SentStamps};
 
 use crate::frame::StampFrame;
 use crate::not_taken::NotTaken;
@@ -96,7 +96,7 @@ pub(crate) struct Seen {
 /// One life of it.
 #[derive(Debug)]
 struct Life {
-    order: Order,
+    order: InOrder,
     /// When it was seen first.
     first_ns: u64,
     /// Whether it has echoed a stamp that was sent since then.
@@ -184,7 +184,7 @@ impl Seen {
             Some(at) => at,
             None if self.rivals.len() < RIVALS_MAX => {
                 self.rivals.push(Life {
-                    order: Order::default(),
+                    order: InOrder::default(),
                     first_ns: now_ns,
                     has_answered: false,
                     echo: Echo { host, life, stamp_ns: 0 },

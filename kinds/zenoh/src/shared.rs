@@ -5,9 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use sinew_hosts::{
-    ECHOES_MAX, Echo, Malformed, MessageHeader, SentStamps, message_key, number, stamp_key,
-};
+use sinew_hosts::{ECHOES_MAX, Echo, MessageHeader, SentStamps, message_key, number, stamp_key};
 
 use crate::arrivals::Arrivals;
 use crate::calls::Calls;
@@ -174,7 +172,7 @@ impl Shared {
 
     fn heard(&self, peer: usize, bytes: &[u8]) -> Result<(), NotTaken> {
         let Peer { number, stamp_key, .. } = self.peers[peer];
-        let frame = StampFrame::read(self.seal.open(bytes)?).map_err(malformed)?;
+        let frame = StampFrame::read(self.seal.open(bytes)?)?;
         self.is_of(peer, stamp_key, &frame.header)?;
         let (sent, now) = (self.sent(), (self.now_ns(), unix_ns()));
         self.peer(peer).hear(number, &frame, (self.own, &sent), now)
@@ -191,7 +189,7 @@ impl Shared {
 
     fn arrived(&self, inbox: &Inbox, bytes: &[u8]) -> Result<bool, NotTaken> {
         let bytes = self.seal.open(bytes)?;
-        let (header, message) = MessageHeader::read(bytes, inbox.bytes).map_err(malformed)?;
+        let (header, message) = MessageHeader::read(bytes, inbox.bytes)?;
         self.is_of(inbox.peer, inbox.key, &header)?;
         self.allows(inbox.peer, header.life)?;
         let was_sent = |stamp_ns| self.sent().has(stamp_ns);
@@ -237,14 +235,6 @@ impl Shared {
         let held_ns = heard.iter().map(|it| now_ns.saturating_sub(it.1)).collect();
         let frame = StampFrame { header, stamp_ns: now_ns, version, held_ns };
         self.seal.close(frame.write())
-    }
-}
-
-/// Why bytes with this mistake are not taken.
-pub(crate) fn malformed(error: Malformed) -> NotTaken {
-    match error {
-        Malformed::Version(_) => NotTaken::OtherHeader,
-        Malformed::Length { .. } | Malformed::Magic | Malformed::Echoes(_) => NotTaken::Malformed,
     }
 }
 

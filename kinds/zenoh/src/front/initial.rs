@@ -72,8 +72,8 @@ impl Initial {
         let seal = keys.packet.encrypt_in_place(u64::from(NUMBER), &header, &mut payload).ok()?;
         payload.extend_from_slice(seal.as_ref());
         let (names, number) = header.split_at_mut(at_number);
-        let sample = payload.get(..keys.header.sample_len())?;
-        keys.header.encrypt_in_place(sample, &mut names[0], number).ok()?;
+        // The mask of the header comes from the first bytes of what is sealed.
+        keys.header.encrypt_in_place(payload.get(..SEAL_LEN)?, &mut names[0], number).ok()?;
         header.extend_from_slice(&payload);
         Some(header)
     }

@@ -1,5 +1,5 @@
-//! Messages of one port under the key of another: zenoh delivers them so after a short outage, and a
-//! stranger may send them so.
+//! Messages of one port under the key of another: zenoh delivers them so after a short outage, and
+//! a stranger may send them so.
 
 use std::time::{Duration, Instant};
 

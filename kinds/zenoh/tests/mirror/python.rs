@@ -20,7 +20,8 @@ settings = zenoh.Config.from_json5('''{
 }''' % sys.argv[2])
 type_hash = int(sys.argv[3])
 secret = open(sys.argv[4], 'rb').read() if len(sys.argv) > 4 else None
-with zenoh.open(settings) as session, sinew_hosts.Host(session, 'g', 'py', 1, secret=secret) as host:
+session = zenoh.open(settings)
+with session, sinew_hosts.Host(session, 'g', 'py', 1, secret=secret) as host:
     def answer(it):
         stamps = host.stamps()
         heard = sinew_hosts.parse(it.payload.to_bytes(), secret)

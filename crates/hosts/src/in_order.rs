@@ -14,7 +14,7 @@ const JUMP_NS: u64 = 20;
 /// message also comes in its turn if its stamp was sent after the last message was taken. Then it
 /// was made after that one, and cannot have been taken before.
 #[derive(Debug, Default)]
-pub struct Order(Option<Last>);
+pub struct InOrder(Option<Last>);
 
 #[derive(Debug)]
 struct Last {
@@ -35,7 +35,7 @@ pub enum Misordered {
     Ahead,
 }
 
-impl Order {
+impl InOrder {
     /// Takes a message of a life, with the stamp of this host in it (0: without one), at `now_ns`
     /// by the clock of stamps. Returns how many messages of the same life were skipped before it.
     ///
@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn sequences_rise_within_a_life() {
-        let mut order = Order::default();
+        let mut order = InOrder::default();
         assert_eq!(order.take((1, 5), 0, 100), Ok(0));
         assert_eq!(order.take((1, 5), 0, 100), Err(Misordered::Old), "a replay");
         assert_eq!(order.take((1, 8), 0, 100), Ok(2));
@@ -86,7 +86,7 @@ mod tests {
     /// One message of a stranger that knows the life.
     #[test]
     fn a_forged_sequence_locks_nobody_out() {
-        let mut order = Order::default();
+        let mut order = InOrder::default();
         assert_eq!(order.take((1, 5), 90, 100), Ok(0));
         assert_eq!(order.take((1, u64::MAX), 95, 110), Err(Misordered::Ahead));
         let forged = 5 + JUMP_MIN;
@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn after_a_pause_a_sequence_may_be_far_ahead() {
-        let mut order = Order::default();
+        let mut order = InOrder::default();
         assert_eq!(order.take((1, 1), 0, 0), Ok(0));
         let hour_ns = 3_600_000_000_000;
         assert_eq!(order.take((1, 3_600_000), 0, hour_ns), Ok(3_599_998));
@@ -115,7 +115,7 @@ mod tests {
     fn no_message_is_taken_twice() {
         let mut random = fastrand::Rng::with_seed(4);
         for _ in 0..200 {
-            let (mut order, mut all, mut now_ns) = (Order::default(), vec![], 0);
+            let (mut order, mut all, mut now_ns) = (InOrder::default(), vec![], 0);
             let (mut life, mut sequence) = (1, 0);
             for _ in 0..300 {
                 now_ns += random.u64(..50);
