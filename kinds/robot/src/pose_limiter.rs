@@ -213,7 +213,7 @@ impl Node for PoseLimiter {
     fn update(&mut self, io: &mut Io<'_>, cycle: &Cycle) -> Result<(), Fault> {
         self.silent_ns = self.silent_ns.saturating_add(cycle.passed_ns());
         if io.fresh(IN) == Fresh::New {
-            self.hear(io.read::<CartesianTarget>(IN));
+            self.hear(io.read::<CartesianTarget>(IN), cycle);
         }
         if self.silent_ns > self.hold_after_ns || cycle.stopping {
             self.goal = None;
@@ -232,16 +232,34 @@ impl Node for PoseLimiter {
 }
 
 impl PoseLimiter {
-    fn hear(&mut self, target: &CartesianTarget) {
-        let may = |pose: &Pose| {
-            self.workspace.check(pose.translation).is_ok() && self.solver.reach(pose).is_ok()
-        };
-        if let Some(pose) = target.pose().filter(may) {
-            self.goal = Some((pose, target.sequence));
-            self.silent_ns = 0;
-        } else {
-            self.refused += 1;
+    fn hear(&mut self, target: &CartesianTarget, cycle: &Cycle) {
+        match self.may_go_to(target) {
+            Ok(pose) => {
+                self.goal = Some((pose, target.sequence));
+                self.silent_ns = 0;
+            }
+            Err(why) => {
+                // The first one is told; a sender that errs would fill the log.
+                if self.refused == 0 {
+                    cycle.log(Level::Warning, why, &target.position_m);
+                }
+                self.refused += 1;
+            }
         }
+    }
+
+    /// The pose of a target, if the arm may be there and reaches it; otherwise why not, as a text
+    /// with room for the place.
+    fn may_go_to(&self, target: &CartesianTarget) -> Result<Pose, &'static str> {
+        let pose = target.pose().ok_or(
+            "ignores a pose at {:.3} {:.3} {:.3} m: the length of its quaternion is not 1",
+        )?;
+        self.workspace.check(pose.translation).map_err(
+            |_| "ignores a pose at {:.3} {:.3} {:.3} m: it is outside the floor and the box",
+        )?;
+        let reached = self.solver.reach(&pose);
+        reached.map_err(|_| "ignores a pose at {:.3} {:.3} {:.3} m: it is out of reach")?;
+        Ok(pose)
     }
 
     /// Takes a step towards the goal if it can brake after it; otherwise it brakes now.

@@ -329,6 +329,9 @@ fn a_pose_without_a_rotation_is_counted_and_not_taken() {
         pair.cycle(Some(&CartesianTarget { position_m: [position, 0.0, 0.5], ..good }));
     }
     assert_eq!(pair.limiter.signal(REFUSED), [7.0]);
+    let lines = pair.limiter.lines();
+    let [(Level::Warning, line)] = &lines[..] else { panic!("told once: {lines:?}") };
+    assert!(line.ends_with("m: the length of its quaternion is not 1"), "{line}");
 }
 
 #[test]
