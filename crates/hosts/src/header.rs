@@ -51,7 +51,7 @@ pub struct MessageHeader {
 /// A stamp that returns to the host that sent it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Echo {
-    /// The host that sent the stamp: [`host_number`](crate::host_number).
+    /// The host that sent the stamp: [`number`](crate::number()) of its name.
     pub host: u64,
     /// The life of that host.
     pub life: u64,
