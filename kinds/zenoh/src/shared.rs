@@ -36,6 +36,8 @@ pub(crate) struct Shared {
     front: Option<Front>,
     peers: Vec<Peer>,
     router: Mutex<HostState>,
+    /// The number of the key of this host's stamps.
+    stamp_key: u64,
     /// Stamp frames that were made.
     frames: AtomicU64,
     sent: Mutex<SentStamps>,
@@ -78,6 +80,7 @@ impl Shared {
             front,
             peers: setting.peers.iter().map(peer).collect(),
             router: Mutex::new(HostState::Unheard),
+            stamp_key: number(&stamp_key(&setting.graph, &setting.host)),
             frames: AtomicU64::new(0),
             sent: Mutex::default(),
             setting: setting.clone(),
@@ -222,14 +225,13 @@ impl Shared {
         let version = self.setting.version;
         let peers = self.peers().flat_map(|it| it.echoes().collect::<Vec<_>>());
         let heard: Vec<_> = peers.take(ECHOES_MAX).collect();
-        let key = number(&stamp_key(&self.setting.graph, &self.setting.host));
         // A number of its own for each frame; it orders nothing else.
         let sequence = self.frames.fetch_add(1, Ordering::Relaxed) + 1;
         let echoes = heard.iter().map(|it| it.0).collect();
         // While this is held no other way makes a stamp, so stamps rise.
         let mut sent = self.sent();
         // Read close together: others calculate with both.
-        let (now_ns, header) = (self.now_ns(), self.header(key, sequence, echoes));
+        let (now_ns, header) = (self.now_ns(), self.header(self.stamp_key, sequence, echoes));
         sent.note(now_ns);
         drop(sent);
         let held_ns = heard.iter().map(|it| now_ns.saturating_sub(it.1)).collect();

@@ -146,8 +146,8 @@ fn has_no_address(pair: &Pair<'_>) -> Option<&'static str> {
     (!own).then_some("the drilled host has no address, so nobody can connect to it")
 }
 
-/// A second program must connect to the drilled host by itpair. Of two hosts with addresses
-/// that is what the one later in the alphabet does.
+/// A second program must connect to the drilled host by itself. Of two hosts with addresses that is
+/// what the one later in the alphabet does.
 fn meets_no_twin(pair: &Pair<'_>) -> Option<&'static str> {
     let hosts = &pair.plan.hosts;
     let name = |host: usize| &hosts.all[host].name;
